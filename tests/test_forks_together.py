@@ -25,8 +25,8 @@ import discreet as dp
 from discreet import forks, privacy
 from discreet.ledger import Ledger, Limit
 from tests.chance import no_chance
+from tests.processes import run_module
 
-ROOT = Path(__file__).resolve().parents[1]
 FORKS = 5
 TINY, PIECE = privacy.pure(1e-6), Fraction(1, 10**6)
 SOON = 60.0  # never reached, unless something is wrong
@@ -112,16 +112,7 @@ def _leave(work) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @no_chance("asks how much was charged, never what was answered")
 def test_threads_fork_while_others_charge_a_ledger_and_ask_a_data_set(tmp_path):
-    words = [
-        sys.executable,
-        "-W",
-        "ignore::DeprecationWarning",
-        "-m",
-        "tests.test_forks_together",
-        str(tmp_path),
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=5 * SOON)
-    assert done.returncode == 0, done.stderr
+    done = run_module("tests.test_forks_together", str(tmp_path), timeout=5 * SOON)
     said = json.loads(done.stdout)
     assert said["failed"] == []
     assert said["ended"] == [0] * (3 * FORKS), done.stderr

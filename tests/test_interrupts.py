@@ -125,7 +125,7 @@ def pays_once(work, asked, files, point, due):
         pytest.param(two_steps, "auto", marks=pytest.mark.slow),
     ],
 )
-def test_whoever_is_stopped_in_a_session_pays_once_and_sees_one_answer(work, at_most):
+def test_a_call_that_is_stopped_in_a_session_pays_once_and_sees_one_answer(work, at_most):
     data = opened(at_most=at_most)
     work(session(data))  # what is imported, and remembered, is so from here on
     points, due = points_of(work, session(data), SESSION)
@@ -134,7 +134,7 @@ def test_whoever_is_stopped_in_a_session_pays_once_and_sees_one_answer(work, at_
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_whoever_is_stopped_in_an_engine_pays_once_and_sees_one_answer(engine):
+def test_a_call_that_is_stopped_in_an_engine_pays_once_and_sees_one_answer(engine):
     one(session(opened(engine)))
     points, due = points_of(one, session(opened(engine)), ENGINE)
     for point in points:

@@ -17,6 +17,7 @@ from discreet.ledger.released import release_lines
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
 from discreet.tables.plan.cap import CapMechanism
+from tests.refusals import assert_refused
 
 WARDS = ("a", "b", "c")
 COUNT = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
@@ -69,13 +70,6 @@ def spent(one):
     return one.ledger.spent["epsilon"]
 
 
-def refusal(code, work):
-    with pytest.raises(errors.DiscreetError) as refused:
-        work()
-    assert refused.value.code == code
-    return refused.value
-
-
 # --- charge first -------------------------------------------------------------------------------------
 
 
@@ -97,7 +91,7 @@ def test_what_fails_after_the_charge_stays_charged_and_says_nothing_of_the_data(
 
     described, _ = watched(fail)
     one = session(data=described)
-    error = refusal("DP801", lambda: one.sql(COUNT, epsilon=0.25))
+    error = assert_refused("DP801", lambda: one.sql(COUNT, epsilon=0.25))
     assert "Ana" not in str(error)
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -118,7 +112,7 @@ def test_ten_times_a_tenth_fits_and_the_eleventh_draws_nothing():
     for _ in range(10):
         one.sql(COUNT, epsilon=0.1)
     asked = engine.asked
-    error = refusal("DP601", lambda: one.sql(COUNT, epsilon=0.1))
+    error = assert_refused("DP601", lambda: one.sql(COUNT, epsilon=0.1))
     assert error.spent == "nothing"
     assert engine.asked == asked
     assert spent(one) <= 1
@@ -127,14 +121,14 @@ def test_ten_times_a_tenth_fits_and_the_eleventh_draws_nothing():
 def test_a_repeatable_source_is_refused():
     one = session()
     with testing.seeded(1):
-        assert refusal("DP605", lambda: one.sql(COUNT, epsilon=0.1))
+        assert assert_refused("DP605", lambda: one.sql(COUNT, epsilon=0.1))
     assert spent(one) == 0
 
 
 def test_a_session_is_no_value_to_copy():
     one = session()
     for work in (lambda: copy.copy(one), lambda: copy.deepcopy(one), lambda: pickle.dumps(one)):
-        assert refusal("DP607", work)
+        assert assert_refused("DP607", work)
 
 
 # --- keys -----------------------------------------------------------------------------------------------
@@ -153,8 +147,8 @@ def test_a_retry_gives_the_same_answer_and_pays_nothing(tmp_path):
 def test_a_key_stands_for_one_question_at_one_price():
     one = session()
     one.sql(COUNT, epsilon=0.25, key="monday")
-    assert refusal("DP604", lambda: one.sql("SELECT COUNT(*) FROM visits", epsilon=0.25, key="monday"))
-    assert refusal("DP604", lambda: one.sql(COUNT, epsilon=0.3, key="monday"))
+    assert assert_refused("DP604", lambda: one.sql("SELECT COUNT(*) FROM visits", epsilon=0.25, key="monday"))
+    assert assert_refused("DP604", lambda: one.sql(COUNT, epsilon=0.3, key="monday"))
 
 
 # --- asking by error --------------------------------------------------------------------------------------
@@ -203,11 +197,11 @@ def test_a_cap_is_chosen_once_and_paid_once():
 
 def test_a_refusal_says_what_had_been_paid_before_it():
     auto = session(epsilon=1.05, data=data(protect=dp.each("patient_id", at_most="auto")))
-    assert refusal("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "what choosing at_most cost"
-    assert refusal("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "nothing"
+    assert assert_refused("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "what choosing at_most cost"
+    assert assert_refused("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "nothing"
     two_steps = session(epsilon=1.01)
     asked = "SELECT AVG(CLAMP(days, 0, 60)) AS m FROM visits"
-    error = refusal("DP601", lambda: two_steps.sql(asked, error="±1", pilot=dp_spend(1.0)))
+    error = assert_refused("DP601", lambda: two_steps.sql(asked, error="±1", pilot=dp_spend(1.0)))
     assert error.spent == "what the first step cost"
     assert "Spent  what the first step cost." in str(error)
 
@@ -249,7 +243,7 @@ def test_many_are_charged_before_the_first_is_drawn_and_kept_before_any_is_shown
 def test_many_that_do_not_fit_together_draw_nothing():
     described, engine = watched()
     one = session(data=described)
-    error = refusal("DP601", lambda: one.release_batch({**BOTH, "again": (COUNT, {"epsilon": 0.6})}))
+    error = assert_refused("DP601", lambda: one.release_batch({**BOTH, "again": (COUNT, {"epsilon": 0.6})}))
     assert error.spent == "nothing"
     assert (spent(one), engine.asked, len(one.ledger)) == (0, 0, 1)
 
@@ -271,14 +265,14 @@ def test_many_that_do_not_fit_together_draw_nothing():
 def test_many_of_which_the_last_is_refused_cost_nothing(last, code):
     described, engine = watched()
     one = session(data=described)
-    refused = refusal(code, lambda: one.release_batch({**BOTH, "last": last}))
+    refused = assert_refused(code, lambda: one.release_batch({**BOTH, "last": last}))
     assert refused.spent == "nothing"
     assert (engine.asked, len(one.ledger)) == (0, 1)
 
 
 @pytest.mark.parametrize("nothing", [{}, [], None, "wards"])
 def test_nothing_is_not_released_together(nothing):
-    assert refusal("DP104", lambda: session().release_batch(nothing))
+    assert assert_refused("DP104", lambda: session().release_batch(nothing))
 
 
 def test_after_a_crash_the_same_keys_draw_for_the_same_charge(tmp_path):
@@ -313,12 +307,12 @@ def test_an_error_while_many_are_drawn_is_their_outcome_and_none_is_drawn_again_
 
     described, engine = watched(fail)
     one = session(data=described)
-    error = refusal("DP801", lambda: one.release_batch(BOTH))
+    error = assert_refused("DP801", lambda: one.release_batch(BOTH))
     assert "what all of these answers cost" in error.spent
     assert "Ana" not in str(error)
     asked, paid = engine.asked, spent(one)
     failing.clear()
-    refusal("DP801", lambda: one.release_batch(BOTH))
+    assert_refused("DP801", lambda: one.release_batch(BOTH))
     assert (engine.asked, spent(one)) == (asked, paid)
     fresh = {f"{key} again": what for key, what in BOTH.items()}
     assert len(one.release_batch(fresh)) == len(BOTH)
@@ -344,10 +338,10 @@ def failing(error):
 def test_an_error_that_is_no_exception_is_an_outcome_too():
     described, why = failing(Panic("Could not convert string 'Ana Smith'"))
     one = session(data=described)
-    error = refusal("DP801", lambda: one.release_batch(BOTH))
+    error = assert_refused("DP801", lambda: one.release_batch(BOTH))
     assert "Ana" not in str(error)
     why.clear()
-    refusal("DP801", lambda: one.release_batch(BOTH))
+    assert_refused("DP801", lambda: one.release_batch(BOTH))
     lines = release_lines(list(one.ledger.entries()), one.ledger.limit)
     assert {line["status"] for line in lines} == {"charged; could not be drawn"}
 
@@ -355,10 +349,10 @@ def test_an_error_that_is_no_exception_is_an_outcome_too():
 def test_one_that_could_not_be_drawn_stops_new_ones_before_they_are_charged():
     described, why = failing(RuntimeError())
     one = session(data=described)
-    refusal("DP801", lambda: one.release_batch(BOTH))
+    assert_refused("DP801", lambda: one.release_batch(BOTH))
     why.clear()
     paid, rows = spent(one), len(one.ledger)
-    error = refusal("DP801", lambda: one.release_batch({**BOTH, "new": (COUNT, {"epsilon": 0.1})}))
+    error = assert_refused("DP801", lambda: one.release_batch({**BOTH, "new": (COUNT, {"epsilon": 0.1})}))
     assert error.spent == "nothing"
     assert (spent(one), len(one.ledger)) == (paid, rows)
 
@@ -371,10 +365,10 @@ def test_a_single_question_whose_key_failed_elsewhere_meanwhile_says_so(tmp_path
 
     def meanwhile():
         if not met:
-            met.append(refusal("DP801", lambda: other.release_batch(only)))
+            met.append(assert_refused("DP801", lambda: other.release_batch(only)))
 
     one = session(data=watched(meanwhile)[0], ledger=tmp_path / "visits.ledger")
-    error = refusal("DP801", lambda: one.sql(COUNT, epsilon=0.3, key="wards"))
+    error = assert_refused("DP801", lambda: one.sql(COUNT, epsilon=0.3, key="wards"))
     assert met
     assert error.spent == "what this answer costs"
 
@@ -421,7 +415,7 @@ def test_of_two_sessions_that_release_the_same_both_show_what_was_kept_first(tmp
 def test_many_with_a_cap_to_choose_are_begun_only_if_all_fit():
     described = data(protect=dp.each("patient_id", at_most="auto"))
     tight = session(epsilon=0.51, data=described)
-    refusal("DP601", lambda: tight.release_batch(BOTH))
+    assert_refused("DP601", lambda: tight.release_batch(BOTH))
     assert len(tight.ledger) == 1
     fits = session(epsilon=0.54, data=described)
     assert len(fits.release_batch(BOTH)["wards"]) == 3
@@ -432,7 +426,7 @@ def test_many_with_a_cap_to_choose_are_begun_only_if_all_fit():
 def test_a_seeded_source_releases_nothing_together():
     one = session()
     with testing.seeded(1):
-        assert refusal("DP605", lambda: one.release_batch(BOTH))
+        assert assert_refused("DP605", lambda: one.release_batch(BOTH))
     assert len(one.ledger) == 1
 
 
@@ -468,7 +462,7 @@ def test_a_preview_touches_no_data_and_spends_nothing():
 )
 def test_a_preview_is_not_an_answer_and_the_fix_shows_it(text, amounts, fix):
     one = session(delta=1e-5)
-    refused = refusal("DP107", lambda: one.sql(text, **amounts))
+    refused = assert_refused("DP107", lambda: one.sql(text, **amounts))
     assert (refused.fix, refused.spent) == (fix, "nothing")
     preview = eval(refused.fix, {"session": one})
     assert str(preview) == str(one.preview(text, **(amounts or ({} if "WITH" in text else {"epsilon": 0.1}))))
@@ -507,8 +501,8 @@ def test_a_refusal_of_a_mechanism_is_paid_for_and_kept():
 
 def test_a_guarantee_about_somebody_else_is_refused():
     one = session()
-    assert refusal("DP201", lambda: one.release(dp.Laplace(epsilon=0.25, sensitivity=1), 42))
-    assert refusal("DP201", lambda: one.charge(privacy.pure(0.1), question="a training run"))
+    assert assert_refused("DP201", lambda: one.release(dp.Laplace(epsilon=0.25, sensitivity=1), 42))
+    assert assert_refused("DP201", lambda: one.charge(privacy.pure(0.1), question="a training run"))
     receipt = one.charge(privacy.pure(0.1, unit="patient_id"), question="a training run")
     assert receipt.number == 1
 
@@ -532,7 +526,7 @@ def test_a_description_brings_its_own_budget(tmp_path):
     budget = {"epsilon": 0.5, "ledger": str(tmp_path / "own.ledger"), "per_analyst": {"ana": 0.5}}
     one = dp.Session(data(budget=budget), analyst="ana")
     one.sql(COUNT, epsilon=0.25)
-    assert refusal("DP601", lambda: one.sql(COUNT, epsilon=0.25))
+    assert assert_refused("DP601", lambda: one.sql(COUNT, epsilon=0.25))
     assert (tmp_path / "own.ledger").exists()
 
 
@@ -542,11 +536,11 @@ def test_a_budget_becomes_a_limit():
     assert limit_of({"rho": 0.5, "window": "none"}) == dp.Limit.filter(rho=0.5)
     monthly = limit_of({"epsilon": 1, "window": "month", "lifetime": {"epsilon": 5}})
     assert monthly == dp.Limit.filter(1, window="month", lifetime=dp.Limit.filter(5))
-    assert refusal("DP107", lambda: limit_of({"epsilon": 1, "per_analyst": 0.25}))
+    assert assert_refused("DP107", lambda: limit_of({"epsilon": 1, "per_analyst": 0.25}))
 
 
 def test_a_session_without_any_limit_is_refused():
-    assert refusal("DP603", lambda: dp.Session(data()))
+    assert assert_refused("DP603", lambda: dp.Session(data()))
 
 
 # --- wrong input ----------------------------------------------------------------------------------------
@@ -572,16 +566,16 @@ def test_a_session_without_any_limit_is_refused():
 )
 def test_a_cost_that_makes_no_sense_is_refused_and_nothing_is_spent(spend, code):
     one = session()
-    assert refusal(code, lambda: one.sql(COUNT, **spend))
-    assert refusal(code, lambda: one.preview(COUNT, **spend))
+    assert assert_refused(code, lambda: one.sql(COUNT, **spend))
+    assert assert_refused(code, lambda: one.preview(COUNT, **spend))
     assert len(one.ledger) == 1
 
 
 def test_what_is_no_question_and_no_data_set_is_refused():
     one = session()
-    assert refusal("DP104", lambda: one.release(42, epsilon=0.1))
-    assert refusal("DP104", lambda: one.preview(None, epsilon=0.1))
-    assert refusal("DP104", lambda: dp.Session("visits.parquet", limit=dp.Limit.filter(1)))
+    assert assert_refused("DP104", lambda: one.release(42, epsilon=0.1))
+    assert assert_refused("DP104", lambda: one.preview(None, epsilon=0.1))
+    assert assert_refused("DP104", lambda: dp.Session("visits.parquet", limit=dp.Limit.filter(1)))
 
 
 PER_PERSON = {"sensitivity": 1, "unit": "patient_id"}

@@ -27,6 +27,7 @@ from discreet.mechanisms.query import RecordQuery
 from discreet.noise.source import is_private
 from tests.chance import may_fail, no_chance
 from tests.ledger.workers import run
+from tests.processes import run_threads
 
 NAN, INF = math.nan, math.inf
 TINY = 5e-324
@@ -209,11 +210,7 @@ def test_b_06_threads_that_start_together_cannot_overspend_in_memory():
                 except OverBudget:
                     return
 
-        workers = [threading.Thread(target=spend) for _ in range(8)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        run_threads(*[spend] * 8)
         assert sorted(admitted) == list(range(1, 11))
         assert ledger.verify().intact
 

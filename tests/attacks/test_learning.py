@@ -24,15 +24,10 @@ from discreet.learn.torch import Training, plan_of, private
 from discreet.mechanisms.combine import select_best
 from tests.learn.torch.broken import ClippedAfterAveraging, NotClipped, with_noise_for_the_mean, without_noise
 from tests.learn.torch.reference import data, loop, small, start_run
+from tests.refusals import assert_refused
 from tests.statistical.constants import ALPHA
 
 TRIALS, MANY = 300, 5_000
-
-
-def assert_refused(code, call, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    assert caught.value.code == code
 
 
 def released(records, count, **settings):
@@ -82,13 +77,9 @@ def test_one_step_keeps_its_promise_in_many_trials(settings):
         assert report.epsilon_at_least(1e-3) > 0.1  # the pair is a telling one
 
 
-def test_m_02_a_divisor_that_eats_the_noise_is_found(monkeypatch):
-    with_noise_for_the_mean(monkeypatch)
-    assert audited([*HUGE, 1e6], HUGE, sampling="full").refutes()
-
-
-def test_noise_that_is_missing_is_found(monkeypatch):
-    without_noise(monkeypatch)
+@pytest.mark.parametrize("break_noise", [without_noise, with_noise_for_the_mean])
+def test_m_02_noise_that_is_missing_or_divided_away_is_found(break_noise, monkeypatch):
+    break_noise(monkeypatch)
     assert audited([*HUGE, 1e6], HUGE, sampling="full").refutes()
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from discreet import privacy
 from discreet.mechanisms.choice import ExponentialMechanism, NoisyMax, PermuteAndFlip
+from tests.finite import em_law, pf_law
 
 # exact, since sums of floats move by more than their prices: 3 * 3.02 - 2 * 3.02 is 3.0200000000000005
 PRICES = tuple(Fraction(cents, 100) for cents in (100, 101, 301, 302))
@@ -26,27 +27,11 @@ def revenue(bids, price):
     return price * sum(bid >= price for bid in bids)
 
 
-def em_law(scores, scale):
-    weights = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    return weights / weights.sum()
-
-
 def first_of_two(lead, scale):
     """P(the first of two Laplace-noisy scores is the larger), the first being ahead by `lead`."""
     x = abs(lead) / float(scale)
     behind = (2 + x) * math.exp(-x) / 4
     return 1 - behind if lead >= 0 else behind
-
-
-def pf_law(scores, scale):
-    heads = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    law = np.zeros(len(scores))
-    for order in itertools.permutations(range(len(scores))):
-        tails = 1.0
-        for i in order:
-            law[i] += tails * heads[i]
-            tails *= 1 - heads[i]
-    return law / math.factorial(len(scores))
 
 
 def test_noisy_max_with_one_over_epsilon_needs_monotone_scores() -> None:

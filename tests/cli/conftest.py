@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from discreet.cli import main
+from tests.cli import visits
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,11 @@ def discreet(capsys, monkeypatch):
         return Done(int(left.value.code or 0), printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current folder, which holds a private table, its description and its release."""
+    monkeypatch.chdir(tmp_path)
+    visits.make(tmp_path)
+    return tmp_path

@@ -218,7 +218,7 @@ def test_epsilon_at_a_delta_lies_in_its_bracket(discreet):
     assert found["bound"]["lower"] <= 4.88655411745 <= found["bound"]["upper"] == found["epsilon"]
 
 
-def test_delta_at_an_epsilon(discreet):
+def test_account_gives_delta_at_an_epsilon(discreet):
     found = discreet("account 'gaussian(1.0)' --epsilon 1 --json").object
     normal = lambda x: math.erfc(-x / math.sqrt(2)) / 2  # noqa: E731
     truth = normal(-0.5) - math.e * normal(-1.5)

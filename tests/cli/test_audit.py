@@ -34,14 +34,14 @@ def here(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def test_a_kept_promise_leaves_with_zero(discreet, here):
+def test_a_guarantee_that_holds_exits_with_status_0(discreet, here):
     done = discreet("audit audited_example:kept --trials 400")
     assert (done.code, done.err) == (0, "")
     assert "not refuted" in done.words
     assert "discrete_laplace" in done.words
 
 
-def test_a_broken_promise_leaves_with_five(discreet, here):
+def test_a_guarantee_that_does_not_hold_exits_with_status_5(discreet, here):
     done = discreet("audit audited_example.py:leaks --inputs audited_example:pair --claim eps=1 --trials 400")
     assert done.code == 5
     assert "REFUTED" in done.words
@@ -75,7 +75,7 @@ def test_several_claims_are_judged_one_by_one(discreet, here):
         ("mu=2", privacy.gaussian(0.5)),
     ],
 )
-def test_claims_in_words(text, claim):
+def test_a_claim_is_read_from_its_words(text, claim):
     assert read_claim(text) == claim
 
 

@@ -9,12 +9,7 @@ import pytest
 
 from tests.cli import visits
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_first_description_is_toml_without_a_value_of_the_data(discreet):
@@ -54,7 +49,7 @@ def test_a_description_is_looked_at(discreet):
     assert "adult" in discreet("describe adult").out
 
 
-def test_json(discreet):
+def test_a_description_in_json_holds_its_toml(discreet):
     found = discreet("describe visits.parquet --json").object
     assert tomllib.loads(found["toml"])["dataset"]["source"] == "visits.parquet"
 

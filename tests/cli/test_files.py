@@ -10,7 +10,7 @@ from discreet.errors import BadParameter
 from tests.cli import visits
 
 
-def test_whoever_stops_in_the_middle_finds_the_old_file(tmp_path):
+def test_writing_that_stops_in_the_middle_leaves_the_old_file(tmp_path):
     place = tmp_path / "wards.csv"
     place.write_text("old", encoding="utf-8")
 

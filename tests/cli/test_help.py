@@ -75,7 +75,7 @@ def test_the_help_of_ledger_lists_what_can_be_read(discreet):
     assert [name for name in ("show", "verify", "export") if name not in discreet("ledger --help").out] == []
 
 
-def test_the_version(discreet):
+def test_the_version_is_that_of_the_package(discreet):
     number = metadata.version("discreet")
     assert discreet("--version").out == discreet("version").out == f"discreet {number}\n"
     assert discreet("version --json").object["discreet"] == number

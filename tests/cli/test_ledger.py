@@ -50,13 +50,13 @@ def test_show_lists_charges_and_no_answer(discreet, book):
     assert discreet("ledger show a.ledger --answers --json").object["charges"][0]["answer"] == ANSWER
 
 
-def test_show_the_last_ones(discreet, book):
+def test_show_lists_the_last_charges(discreet, book):
     found = discreet("ledger show a.ledger --last 1 --json").object
     assert [line["question"] for line in found["charges"]] == ["SELECT 2"]
     assert discreet("ledger show a.ledger --last 0").code == 2
 
 
-def test_verify_an_intact_ledger(discreet, book):
+def test_verify_finds_an_intact_ledger_intact(discreet, book):
     done = discreet("ledger verify a.ledger")
     assert done.code == 0
     assert "4, hash chain intact" in done.words
@@ -66,7 +66,7 @@ def test_verify_an_intact_ledger(discreet, book):
     assert found["spent"] == found["recomputed"]
 
 
-def test_verify_finds_a_roll_back_and_leaves_with_five(discreet, book):
+def test_verify_finds_a_roll_back_and_exits_with_status_5(discreet, book):
     done = discreet(f"ledger verify a.ledger --anchor {'0' * 63}1")
     assert (done.code, "DAMAGED" in done.out) == (5, True)
     assert discreet(f"ledger verify a.ledger --anchor {'0' * 63}1 --json").object["intact"] is False
@@ -77,7 +77,7 @@ def test_verify_finds_a_roll_back_and_leaves_with_five(discreet, book):
     "line",
     ["ledger verify a.ledger", "ledger show a.ledger", "statement a.ledger", "budget --ledger a.ledger"],
 )
-def test_a_damaged_ledger_leaves_with_five(discreet, tmp_path, monkeypatch, line):
+def test_a_damaged_ledger_exits_with_status_5(discreet, tmp_path, monkeypatch, line):
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("a.ledger", limit=Limit.filter(epsilon=1))
     ledger.charge(privacy.pure(0.1), question="SELECT 1")
@@ -114,7 +114,7 @@ def test_a_ledger_that_is_not_there_is_not_made(discreet, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_budget_shows_lanes_and_shares(discreet, book):
+def test_budget_shows_tracks_and_allocations(discreet, book):
     done = discreet("budget --ledger a.ledger")
     assert done.code == 0, done.err
     for word in (
@@ -129,7 +129,7 @@ def test_budget_shows_lanes_and_shares(discreet, book):
     assert {who["name"]: who["share"] for who in found["shares"]} == {"ana": 0.5, "bo": 0.25}
 
 
-def test_budget_of_a_description(discreet, tmp_path, monkeypatch):
+def test_budget_reads_the_ledger_of_a_description(discreet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     visits.make(tmp_path)
     assert "does not exist yet" in discreet("budget --data visits.toml").out

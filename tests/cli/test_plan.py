@@ -12,11 +12,7 @@ from tests.cli import visits
 ASK = f"plan {visits.COUNTS} --data visits.toml"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_plan_makes_no_ledger(discreet, here):
@@ -42,7 +38,7 @@ def test_the_attacker_is_that_of_the_cost(discreet):
     assert found["budget"]["guess"] <= (1 + privacy.pure(0.5).advantage()) / 2 + 1e-12
 
 
-def test_what_does_not_fit_leaves_with_three(discreet, here):
+def test_a_query_that_does_not_fit_exits_with_status_3(discreet, here):
     done = discreet(f"{ASK} --epsilon 3")
     assert (done.code, done.err[:5]) == (3, "DP601")
     assert "it does not fit" in done.out
@@ -59,7 +55,7 @@ def test_a_plan_without_any_limit_still_tells_the_cost(discreet, here):
     assert discreet(f"{ASK} --epsilon 3 --limit eps=1").code == 3
 
 
-def test_a_plan_by_error(discreet):
+def test_a_plan_for_an_error_keeps_the_error(discreet):
     found = discreet(f"{ASK} --error ±30 --json").object
     assert found["columns"][0]["error"].startswith("±")
     assert float(found["columns"][0]["error"][1:].split()[0]) <= 30

@@ -14,11 +14,7 @@ from tests.cli import visits
 ASK = f"query {visits.COUNTS} --data visits.toml"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def charges():

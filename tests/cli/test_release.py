@@ -21,11 +21,7 @@ RUN = "release release.toml --out tables"
 WRITTEN = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def charges():
@@ -135,9 +131,7 @@ def test_killed_anywhere_it_is_charged_once_and_a_second_run_completes_it(
     assert set(WRITTEN) <= set(names(here / "tables"))
 
 
-def test_whoever_spends_the_limit_meanwhile_the_release_is_paid_for_whole_or_not_at_all(
-    discreet, here, monkeypatch
-):
+def test_a_release_is_paid_for_whole_or_not_at_all_while_others_spend_the_limit(discreet, here, monkeypatch):
     """The first table alone would still fit when the second session has spent its part, between plan and charge."""
     real = command.can_write
 
@@ -155,7 +149,7 @@ def test_whoever_spends_the_limit_meanwhile_the_release_is_paid_for_whole_or_not
 
 
 @no_chance("whatever the noise, the charges are the same")
-def test_a_release_and_whoever_asks_at_the_same_time_both_get_all_or_nothing(here):
+def test_two_releases_at_the_same_time_each_get_all_or_nothing(here):
     """Two processes release different tables of the same limit, which has room for one of them."""
     write(here, visits.RELEASE.replace("epsilon = 0.2", "epsilon = 0.7"))
     other = visits.RELEASE.replace("epsilon = 0.2", "epsilon = 0.8").replace("annual-2026", "another")
@@ -235,7 +229,7 @@ def test_a_changed_release_needs_a_new_name(discreet, here):
         ('analyst = "ana"', "analyst = 3"),
     ],
 )
-def test_a_slip_of_the_pen_is_refused(discreet, here, old, new):
+def test_a_mistyped_release_is_refused(discreet, here, old, new):
     write(here, visits.RELEASE.replace(old, new))
     done = discreet(RUN)
     assert (done.code, done.err[:5]) == (2, "DP403"), done.err

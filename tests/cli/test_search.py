@@ -34,7 +34,7 @@ def test_the_number_found_is_at_the_edge_and_safe(discreet, text):
     assert done.object["epsilon"] == family(value).epsilon(delta=1e-6)
 
 
-def test_the_most_runs(discreet):
+def test_account_finds_the_greatest_count_that_fits(discreet):
     done = discreet("account '? * gaussian(1.0).sampled(0.01)' --epsilon 1 --json")
     most = done.object["calibrated"]["value"]
     assert done.object["calibrated"] == {"flag": "?", "parameter": "count", "value": most}

@@ -145,7 +145,7 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{type(m).__name__} {m.unit.protects}")
-def test_they_keep_the_rules(mechanism):
+def test_they_pass_the_suite_of_mechanisms(mechanism):
     one = Graph([(0, 1), (1, 2), (2, 0), (2, 3)], nodes=6)
     other = Graph([(0, 1), (1, 2), (2, 0)], nodes=6)
     check_mechanism(mechanism, one, neighbour=other)

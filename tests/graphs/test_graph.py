@@ -30,7 +30,7 @@ def edges(*arguments, **words):
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.float32, np.float64, object])
-def test_arrays_of_any_numbers(kind):
+def test_arrays_of_any_numbers_are_read(kind):
     assert edges(np.array(MESSY, kind), nodes=4) == EDGES
 
 
@@ -40,7 +40,7 @@ def test_unsigned_numbers_do_not_wrap():
 
 
 @pytest.mark.parametrize("collection", [list, tuple, set])
-def test_collections_of_pairs(collection):
+def test_collections_of_pairs_are_read(collection):
     assert edges(collection(MESSY), nodes=4) == EDGES
 
 
@@ -61,7 +61,7 @@ def test_floats_that_are_no_whole_numbers_are_dropped_from_arrays():
     assert edges(rows, nodes=4) == EDGES
 
 
-def test_labels():
+def test_nodes_may_have_labels():
     rows = [("ann", "bob"), ("bob", "eve"), ("eve", "nobody"), ("ann", "ann"), ("ANN", "eve")]
     graph = Graph(rows, nodes=["ann", "bob", "eve"])
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
@@ -127,7 +127,7 @@ def test_networks_bring_their_nodes_in_an_order_that_does_not_depend_on_edges():
         ("g.edges", "1 0\r\n3 0\r\n2 1\r\n"),
     ],
 )
-def test_text_files(tmp_path, name, text):
+def test_text_files_are_read(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert edges(path, nodes=4) == EDGES

@@ -125,7 +125,7 @@ def test_a_bound_that_holds_everywhere_is_never_refused():
 
 @pytest.mark.parametrize("kind", ["triangles", "stars"])
 @pytest.mark.parametrize("method", METHODS)
-def test_they_keep_the_rules(kind, method):
+def test_they_pass_the_suite_of_mechanisms(kind, method):
     mechanism = made(kind, method)
     check_mechanism(mechanism, Graph(KITE, nodes=6), neighbour=Graph(KITE[:-1], nodes=6))
     pure = method in {"ladder", "smooth", "global"}

@@ -103,19 +103,20 @@ def test_many(number):
 """
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     """Runs a file of tests, and answers with the exit status, what was said, and what the tests noted."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = chance\n", encoding="utf-8")
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = chance\n", encoding="utf-8")
 
     def run_file(text, *options):
-        (tmp_path / "test_small.py").write_text(HEADER + text, encoding="utf-8")
-        noted = tmp_path / "noted.jsonl"
+        (folder / "test_small.py").write_text(HEADER + text, encoding="utf-8")
+        noted = folder / "noted.jsonl"
         noted.unlink(missing_ok=True)
         plugins = ("-p", "tests.conftest", "-p", "no:cacheprovider", "-p", "no:xdist")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-rA", "--color=no", *plugins, *options, "test_small.py"],
-            cwd=tmp_path,
+            cwd=folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
             capture_output=True,
             text=True,
@@ -127,13 +128,16 @@ def run(tmp_path):
     return run_file
 
 
-def test_noise_is_the_same_in_every_run_and_differs_between_names_and_seeds(run):
-    (code, said, one), (_, _, again), (_, _, other) = (
-        run(DRAWS),
-        run(DRAWS),
-        run(DRAWS, "--noise-seed=7"),
-    )
+@pytest.fixture(scope="module")
+def one(run):
+    """What the tests that draw noted in one run."""
+    code, said, noted = run(DRAWS)
     assert code == 0, said
+    return noted
+
+
+def test_noise_is_the_same_in_every_run_and_differs_between_names_and_seeds(run, one):
+    (_, _, again), (_, _, other) = run(DRAWS), run(DRAWS, "--noise-seed=7")
     assert set(one) == {"first", "case a", "case b", "python", "numpy", "shared", "fresh"}
     assert {name for name in one if one[name] == again[name]} == set(one) - {"fresh"}
     assert {name for name in one if one[name] == other[name]} == set()
@@ -141,11 +145,10 @@ def test_noise_is_the_same_in_every_run_and_differs_between_names_and_seeds(run)
     assert len(set(drawn)) == len(drawn)
 
 
-def test_noise_does_not_depend_on_which_tests_are_run(run):
-    _, _, every = run(DRAWS)
+def test_noise_does_not_depend_on_which_tests_are_run(run, one):
     code, said, two = run(DRAWS, "-k", "case or shared")
     assert code == 0, said
-    assert two == {name: every[name] for name in ("case a", "case b", "shared")}
+    assert two == {name: one[name] for name in ("case a", "case b", "shared")}
 
 
 def test_whoever_draws_where_noise_cannot_be_repeated_or_risks_too_much_has_to_say_so(run):

@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.chance import no_chance
 
 HEAVY = {"duckdb", "ibis", "torch", "matplotlib", "pandas", "fastapi", "sklearn", "pyspark", "scipy.stats"}
@@ -26,24 +28,19 @@ def test_importing_the_facade_loads_only_itself():
 
 
 @no_chance("another Python imports and draws nothing")
-def test_errors_need_no_numbers():
-    modules = loaded_by("import discreet\ndiscreet.errors.DiscreetError")
-    assert "discreet.errors" in modules
-    assert not {"numpy", "scipy"} & modules
-
-
-@no_chance("another Python imports and draws nothing")
-def test_accounting_loads_nothing_heavy():
-    modules = loaded_by("import discreet\ndiscreet.privacy.gaussian(noise=1.0).epsilon(delta=1e-6)")
-    assert "numpy" in modules
-    assert not HEAVY & modules
-
-
-@no_chance("another Python imports and draws nothing")
-def test_the_command_line_starts_light():
-    modules = loaded_by("import discreet.cli")
-    assert "typer" in modules
-    assert not (HEAVY | {"scipy"}) & modules
+@pytest.mark.parametrize(
+    ("statement", "needed", "heavy"),
+    [
+        ("import discreet\ndiscreet.errors.DiscreetError", "discreet.errors", {"numpy", "scipy"}),
+        ("import discreet\ndiscreet.privacy.gaussian(noise=1.0).epsilon(delta=1e-6)", "numpy", HEAVY),
+        ("import discreet.cli", "typer", HEAVY | {"scipy"}),
+    ],
+    ids=["errors", "accounting", "command line"],
+)
+def test_nothing_heavy_is_loaded_that_is_not_needed(statement, needed, heavy):
+    modules = loaded_by(statement)
+    assert needed in modules
+    assert not heavy & modules
 
 
 @no_chance("another Python imports and draws nothing")

@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from discreet import privacy, testing
-from discreet.errors import BadParameter, DiscreetError
+from discreet.errors import BadParameter, DiscreetError, OverBudget
 from discreet.learn import PCA, GaussianNB, KMeans, LinearRegression, StandardScaler
+from tests.learn.accounts import Account
 from tests.learn.test_sklearn import ALLOWED, LABELS
 
 GIVEN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-3, 3)}
@@ -45,19 +46,6 @@ def released(fitted: Any) -> dict[str, Any]:
     }
 
 
-class Account:
-    """Stands for a session: it writes down what is charged, or refuses."""
-
-    def __init__(self, *, refuses: bool = False) -> None:
-        self.refuses, self.charged = refuses, []
-
-    def charge(self, guarantee: Any, *, question: str) -> str:
-        if self.refuses:
-            raise RuntimeError("refused")
-        self.charged.append((guarantee, question))
-        return "receipt"
-
-
 @each
 @relations
 def test_the_guarantee_is_what_was_asked_for(estimator: Any, relation: str) -> None:
@@ -72,11 +60,11 @@ def test_the_guarantee_is_what_was_asked_for(estimator: Any, relation: str) -> N
 def test_a_session_is_charged_before_anything_is_drawn(estimator: Any) -> None:
     account = Account()
     fitted = clone(estimator).set_params(session=account).fit(X, Y)
-    assert account.charged == [(fitted.guarantee_, f"{type(estimator).__name__}.fit")]
+    assert account.paid == [(fitted.guarantee_, f"{type(estimator).__name__}.fit")]
     assert fitted.receipt_ == "receipt"
     refused = clone(estimator).set_params(session=Account(refuses=True))
     source = testing.ScriptedSource([])  # has nothing to draw from
-    with testing.using(source), pytest.raises(RuntimeError, match="refused"):
+    with testing.using(source), pytest.raises(OverBudget):
         refused.fit(X, Y)
     assert not hasattr(refused, "guarantee_")
 

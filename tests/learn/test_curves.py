@@ -250,7 +250,7 @@ def test_the_guarantee_composes_like_the_gaussian_that_it_hides() -> None:
     assert ten < (10 * privacy.approximate(1.0, 1e-6)).epsilon(delta=1e-5)
 
 
-def test_it_survives_storage() -> None:
+def test_a_guarantee_from_a_curve_survives_storage() -> None:
     budget = FitBudget.of(epsilon=1.0, delta=1e-5, relation="replace", unit="patient")
     found = guarantee_from_curve(LogisticCurve(0.27, 1.0), through=1.0, down_to=1e-5, budget=budget)
     assert privacy.from_json(found.to_json()) == found

@@ -15,21 +15,11 @@ from sklearn.exceptions import NotFittedError
 from discreet import testing
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn import GaussianNB, KMeans, LinearRegression, LogisticRegression, tune
+from tests.learn.accounts import Account
 
 KEPT: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-1, 1)}
 X = np.sin(np.arange(900)[:, None] * np.sqrt([2.0, 3.0]))
 Y = (X[:, 0] > 0).astype(int)
-
-
-class Account:
-    """A session that remembers what it paid."""
-
-    def __init__(self) -> None:
-        self.paid: list[Any] = []
-
-    def charge(self, guarantee: Any, *, question: str) -> str:
-        self.paid.append((guarantee, question))
-        return question
 
 
 def stops(_done: int, _total: int) -> None:

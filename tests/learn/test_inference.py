@@ -29,6 +29,7 @@ from discreet.learn.inference import (
 )
 from discreet.learn.losses import Likelihood, Logistic, Squared
 from discreet.learn.solvers import Problem
+from tests.learn.accounts import Account
 from tests.statistical.constants import ALPHA
 
 CLASSES = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-1, 1), "classes": [0, 1]}
@@ -283,13 +284,6 @@ def test_clipped_targets_have_no_interval() -> None:
         model.conf_int()
 
 
-class Payer:
-    paid = 0
-
-    def charge(self, *_: Any, **__: Any) -> None:
-        self.paid += 1
-
-
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
@@ -308,14 +302,14 @@ def test_intervals_that_there_can_never_be_are_refused_before_they_are_paid_for(
     kind: Any, change: dict[str, Any]
 ) -> None:
     X, y = rows_of(100)
-    payer = Payer()
+    payer = Account()
     given = (
         (CLASSES if kind is LogisticRegression else TARGETS) | {"inference": True, "session": payer} | change
     )
     with pytest.raises(BadParameter) as refused:
         kind(**given).fit(X, y)
     assert refused.value.code in ("DP104", "DP107")
-    assert payer.paid == 0
+    assert payer.paid == []
 
 
 def test_a_joint_release_has_its_intervals_with_and_without_the_word() -> None:

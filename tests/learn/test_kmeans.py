@@ -99,7 +99,7 @@ def test_progress_counts_steps() -> None:
         ({"progress": 3}, "DP104"),
     ],
 )
-def test_bad_parameters(change: dict[str, Any], code: str) -> None:
+def test_bad_parameters_are_refused_with_a_code(change: dict[str, Any], code: str) -> None:
     with pytest.raises(DiscreetError) as caught:
         KMeans(**{"n_clusters": 3, **GIVEN, **change}).fit(X)
     assert caught.value.code == code

@@ -17,6 +17,7 @@ from discreet import privacy, testing
 from discreet.errors import BadParameter, DiscreetError, OverBudget
 from discreet.learn import HuberRegression, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from discreet.learn.features import Box
+from tests.learn.accounts import Account
 
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 BOUNDED: dict[str, Any] = {**BUDGET, "bounds": (-4, 4)}
@@ -184,19 +185,6 @@ def test_features_may_be_columns_of_a_frame() -> None:
     fitted = LinearRegression(**BOUNDED, **TARGET).fit(frame, pd.Series(LINE))
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert fitted.predict(frame).shape == (4000,)
-
-
-class Account:
-    """A session that remembers what it was asked to pay, or refuses."""
-
-    def __init__(self, *, refuses: bool = False) -> None:
-        self.refuses, self.paid = refuses, []
-
-    def charge(self, guarantee: Any, *, question: str) -> str:
-        if self.refuses:
-            raise OverBudget("DP601", "too much.", why="limit", fix="less")
-        self.paid.append((guarantee, question))
-        return "receipt"
 
 
 def test_the_session_is_charged_first_and_with_what_was_run() -> None:

@@ -40,28 +40,28 @@ def scales(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @relations
 @pytest.mark.parametrize("model", [StandardScaler(**GIVEN), GaussianNB(**GIVEN, classes=[0, 1])])
-def test_sums_and_squares(scales: list[float], model: Any, relation: str) -> None:
+def test_sums_and_squares_have_the_stated_noise(scales: list[float], model: Any, relation: str) -> None:
     model.set_params(relation=relation).fit(X, Y)
     moved = math.sqrt(1 + 1.25 * 2) if relation == "add-remove" else 2 * math.sqrt(2)
     assert scales == pytest.approx([Z[relation] * moved * cells for cells in (1, 2**24, 2**12)], rel=1e-9)
 
 
 @relations
-def test_components(scales: list[float], relation: str) -> None:
+def test_components_have_the_stated_noise(scales: list[float], relation: str) -> None:
     PCA(**GIVEN, relation=relation).fit(X)
     spread = Z[relation] * SWAP[relation] * 4**14
     assert scales == pytest.approx([spread / math.sqrt(2), spread], rel=1e-9)
 
 
 @relations
-def test_products_with_the_target(scales: list[float], relation: str) -> None:
+def test_products_with_the_target_have_the_stated_noise(scales: list[float], relation: str) -> None:
     LinearRegression(**GIVEN, target_bounds=(0, 1), solver="joint", relation=relation).fit(X, Y)
     spread = 2 * Z[relation] * SWAP[relation] * 4**14
     assert scales == pytest.approx([spread / math.sqrt(2), spread], rel=1e-9)
 
 
 @relations
-def test_plain_gradients(scales: list[float], relation: str) -> None:
+def test_plain_gradients_have_the_stated_noise(scales: list[float], relation: str) -> None:
     LogisticRegression(**GIVEN, classes=[0, 1], solver="gradient", relation=relation).fit(X, Y)
     fact = Z[relation] / math.sqrt(0.02)
     most = (4**14 - math.floor(0.7 / math.hypot(1, 0.7) * 2**14) ** 2) // 2**10  # without the constant
@@ -71,7 +71,7 @@ def test_plain_gradients(scales: list[float], relation: str) -> None:
 
 
 @relations
-def test_perturbed_statistics(scales: list[float], relation: str) -> None:
+def test_perturbed_statistics_have_the_stated_noise(scales: list[float], relation: str) -> None:
     LinearRegression(**GIVEN, target_bounds=(0, 1), solver="adassp", relation=relation).fit(X, Y)
     squares = Z[relation] / math.sqrt(0.5) * SWAP[relation] * 4**14
     products = Z[relation] / math.sqrt(0.45) * (2 if relation == "replace" else 1) * 4**14
@@ -80,7 +80,7 @@ def test_perturbed_statistics(scales: list[float], relation: str) -> None:
 
 
 @relations
-def test_steps_of_clusters(scales: list[float], relation: str) -> None:
+def test_steps_of_clusters_have_the_stated_noise(scales: list[float], relation: str) -> None:
     KMeans(2, **GIVEN, relation=relation, init=[[0.5, 0.0], [-0.5, 0.0]], max_iter=4).fit(X)
     moved, weight = (math.sqrt(1.25), 0.5) if relation == "add-remove" else (2.0, 1.0)
     each = Z[relation] * math.sqrt(4) * moved
@@ -88,7 +88,7 @@ def test_steps_of_clusters(scales: list[float], relation: str) -> None:
 
 
 @relations
-def test_seeds_and_steps_of_clusters(scales: list[float], relation: str) -> None:
+def test_seeds_and_steps_of_clusters_have_the_stated_noise(scales: list[float], relation: str) -> None:
     KMeans(2, **GIVEN, relation=relation).fit(X)
     moments = Z[relation] / math.sqrt(0.2) * SWAP[relation] * 4**14
     moved, weight = (math.sqrt(1.25), 0.5) if relation == "add-remove" else (2.0, 1.0)

@@ -20,7 +20,7 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
 from discreet.learn.minimiser import certifiable_norm
 from discreet.learn.objective import TOLERANCE, ObjectivePerturbation, _plan_for
 from discreet.ledger import Limit
-from tests.learn.test_output import problem_of
+from tests.learn.test_output import neighbouring_problems, problem_of
 
 Reals = npt.NDArray[np.float64]
 
@@ -186,25 +186,20 @@ def _draw(problem: Any) -> Reals:
     return ObjectivePerturbation().fit(problem).weights[:, 0]
 
 
-def _neighbours() -> tuple[Any, Any]:
-    return (
-        problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
-        problem_of([[0.2, 0.9]], [0], Logistic()),
-    )
-
-
 def test_an_audit_finds_nothing() -> None:
-    claim = ObjectivePerturbation().guarantee_for(_neighbours()[0])
-    report = audit.audit(_draw, *_neighbours(), trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
+    claim = ObjectivePerturbation().guarantee_for(neighbouring_problems()[0])
+    report = audit.audit(
+        _draw, *neighbouring_problems(), trials=300, confidence=1 - 1e-9, claim=claim, workers=1
+    )
     assert not report.refutes()
 
 
 def test_an_audit_catches_a_push_that_is_too_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 50th of the noise on the objective; the blur of the answer hides nothing of that."""
-    right = _plan_for(_neighbours()[0])
+    right = _plan_for(neighbouring_problems()[0])
     weak = objective._PerturbationPlan(right.sigma / 50, right.ridge, right.blur, right.guarantee)
     monkeypatch.setattr(objective, "_plan_for", lambda _: weak)
     report = audit.audit(
-        _draw, *_neighbours(), trials=300, confidence=1 - 1e-9, claim=right.guarantee, workers=1
+        _draw, *neighbouring_problems(), trials=300, confidence=1 - 1e-9, claim=right.guarantee, workers=1
     )
     assert report.refutes()

@@ -39,6 +39,14 @@ def problem_of(x: Any, targets: Any, loss: Loss, **spent: Any) -> Problem:
     return Problem(box, rows, columns, np.ones(len(rows), bool), loss, budget, np.zeros(3))
 
 
+def neighbouring_problems() -> tuple[Problem, Problem]:
+    """Two records, and the first of them."""
+    return (
+        problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
+        problem_of([[0.2, 0.9]], [0], Logistic()),
+    )
+
+
 def _silence(_: Any, size: Any = None) -> Any:
     return 0 if size is None else np.zeros(size, int)
 
@@ -202,10 +210,7 @@ def _draw(problem: Problem) -> Reals:
 
 
 def test_an_audit_finds_nothing() -> None:
-    neighbours = (
-        problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
-        problem_of([[0.2, 0.9]], [0], Logistic()),
-    )
+    neighbours = neighbouring_problems()
     claim = OutputPerturbation().guarantee_for(neighbours[0])
     report = audit.audit(_draw, *neighbours, trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert not report.refutes()
@@ -214,10 +219,7 @@ def test_an_audit_finds_nothing() -> None:
 def test_an_audit_catches_too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for a distance that is 50 times too small."""
     monkeypatch.setattr(output, "max_slope_norm", lambda *_: 0.02)
-    neighbours = (
-        problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
-        problem_of([[0.2, 0.9]], [0], Logistic()),
-    )
+    neighbours = neighbouring_problems()
     claim = privacy.approximate(1.0, 1e-5)
     report = audit.audit(_draw, *neighbours, trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert report.refutes()

@@ -32,7 +32,7 @@ def test_without_noise_it_is_the_scaler_of_scikit_learn(relation: str) -> None:
     assert abs(found.n_samples_seen_ - 3000) <= (0 if relation == "replace" else 2)
 
 
-def test_there_and_back() -> None:
+def test_the_inverse_transform_gives_the_rows_back() -> None:
     for options in ({}, {"with_mean": False}, {"with_std": False}):
         found = StandardScaler(**QUIET, bounds=(LOW, HIGH), **options).fit(X)
         assert np.allclose(found.inverse_transform(found.transform(X)), X)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit
 from tests.postgres import schema
 
 
-def refusal(call, *arguments, **named):
-    """The error that a call ends with."""
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    return caught.value
+def spend(limit, *guarantees, state=None):
+    """The state of a limit that has admitted them in this order."""
+    state = limit.start() if state is None else state
+    for guarantee in guarantees:
+        state = limit.admit(state, limit.cost(guarantee))
+    return state
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -23,6 +23,13 @@ def where(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "a.ledger")
     return schema(request.getfixturevalue("postgres_dsn"))
+
+
+@pytest.fixture
+def closed_ledger(where):
+    """The place of one with a limit of 1, which is closed."""
+    Ledger(where, limit=Limit.filter(epsilon=1)).close()
+    return where
 
 
 @pytest.fixture

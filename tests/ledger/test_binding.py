@@ -7,6 +7,7 @@ change is listed, and nothing is called enforced that was not checked.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from dataclasses import dataclass, replace
@@ -21,12 +22,11 @@ from pyarrow import parquet
 import discreet as dp
 from discreet import privacy
 from discreet.cli import main
-from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit, Statement, chain
 from discreet.ledger.description import Description, list_changes
 from discreet.ledger.layers import ASSERTED, ENFORCED
 from tests.ledger.workers import writing
-from tests.postgres import schema
+from tests.refusals import refusal
 
 WARDS = ("a", "b", "c")
 COUNT = "SELECT COUNT(*) FROM visits"
@@ -121,7 +121,9 @@ def _exposed(opened, folder):
     return replace(private, tables={**private.tables, "open": public})
 
 
+@functools.cache
 def data(opened, folder):
+    """A data set is opened once: it reads no row by itself, and what it is never changes."""
     return _exposed(opened, folder) if opened.also == ("visits.parquet",) else opened.open(folder)
 
 
@@ -176,21 +178,8 @@ ENTRIES = [by_sql, by_question, by_many, by_mechanism, by_fit, by_training, by_h
 COMPILED = {by_sql, by_question, by_many}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "visits.ledger")
-    return schema(request.getfixturevalue("postgres_dsn"))
-
-
 def session(opened, folder, ledger, **more):
     return dp.Session(data(opened, folder), limit=Limit.filter(**LIMIT), ledger=ledger, **more)
-
-
-def refusal(work, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        work(*arguments, **named)
-    return caught.value
 
 
 def lines(ledger, mark=None, **more):
@@ -445,7 +434,7 @@ def test_a_key_of_one_data_set_is_no_key_of_another(folder, tmp_path):
 
 @pytest.mark.parametrize("reserved", [True, False])
 @pytest.mark.parametrize("asking", [{}, {"analyst": "bo"}, {"project": "ana"}])
-def test_a_kept_answer_belongs_to_whoever_asked(reserved, asking, folder, tmp_path):
+def test_a_kept_answer_belongs_to_the_one_who_asked(reserved, asking, folder, tmp_path):
     """Nobody else is shown it under its key: not without a name, not under another one."""
     limit = Limit.filter(epsilon=10, analysts={"ana": 0.5, "bo": 0.5}, reserved=reserved)
     book = tmp_path / "visits.ledger"

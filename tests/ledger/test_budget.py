@@ -120,7 +120,7 @@ def test_plain_facts_say_which_way_a_fraction_goes():
     assert all({"spent_fraction", "spent", "total"} <= set(track) for track in facts["lanes"])
 
 
-def test_of_a_limit_that_is_shared_out_nothing_remains_for_nobody():
+def test_an_allocated_limit_has_no_single_remainder():
     limit = LIMITS["shared"]
     assert limit.budget(limit.start()).remaining == {}
 
@@ -139,7 +139,7 @@ def test_a_percentage_is_on_the_careful_side(fraction):
     assert remaining != "100 %" or fraction < 1e-9
 
 
-def test_a_lane_beyond_its_total_is_all_spent():
+def test_a_track_beyond_its_total_is_all_spent():
     assert TrackBudget("ε", Fraction(1), Fraction(2)).spent_fraction == 1
     assert TrackBudget("ε", Fraction(0), Fraction(0)).spent_fraction == 0
     assert TrackBudget("ε", math.inf, Fraction(2)).spent_fraction == 0

@@ -62,14 +62,14 @@ def plain(guarantee, *tracks):
         (privacy.discrete_laplace(10.0).group(4), Fraction(2, 5)),
     ],
 )
-def test_the_pure_lane_is_exact(guarantee, epsilon):
+def test_the_pure_track_is_exact(guarantee, epsilon):
     assert plain(guarantee, EPSILON, RENYI)["epsilon"] == epsilon
 
 
 @pytest.mark.parametrize(
     "guarantee", [privacy.gaussian(1.0), privacy.discrete_gaussian(3.0), privacy.concentrated(0.1)]
 )
-def test_what_has_no_greatest_loss_closes_the_pure_lane(guarantee):
+def test_what_has_no_greatest_loss_closes_the_pure_track(guarantee):
     assert plain(guarantee, EPSILON, RENYI)["epsilon"] == math.inf
 
 
@@ -100,7 +100,7 @@ def test_sampling_thins_out_a_leak():
 
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 22.18, 500.0])
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.5", "3", "40"])
-def test_a_pure_mechanism_in_a_renyi_lane_is_never_below_the_truth(epsilon, order):
+def test_a_pure_mechanism_in_a_renyi_track_is_never_below_the_truth(epsilon, order):
     """[log cosh((α-½)ε) - log cosh(ε/2)]/(α-1) with forty digits."""
     with mpmath.workdps(60):
         e, alpha = mpmath.mpf(epsilon), mpmath.mpf(order)
@@ -123,7 +123,7 @@ def test_gaussian_noise_costs_half_the_inverse_square(guarantee):
     assert exact * Fraction(22.18) <= divergence < exact * Fraction(22.18) * (1 + Fraction(1, 10**12))
 
 
-def test_pure_noise_in_the_concentrated_lane():
+def test_pure_noise_in_the_concentrated_track_costs_what_its_theorem_says():
     for epsilon in ("0.001", "0.2", "1", "9"):
         with mpmath.workdps(40):
             truth = mpmath.mpf(epsilon) * mpmath.tanh(mpmath.mpf(epsilon) / 2)

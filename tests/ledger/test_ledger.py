@@ -18,7 +18,7 @@ from discreet.ledger.overview import budget_facts
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
-from tests.ledger.conftest import refusal
+from tests.refusals import refusal
 
 TENTH = privacy.pure(0.1)
 
@@ -77,7 +77,7 @@ def test_every_kind_of_limit_can_be_kept(limit, tmp_path):
         assert str(again)
 
 
-def test_what_was_charged_is_there_for_whoever_opens_it_next(ledger, where):
+def test_what_was_charged_is_there_when_the_ledger_is_opened_again(ledger, where):
     receipt = ledger.charge(
         TENTH,
         question="how many?",
@@ -112,7 +112,7 @@ def test_the_guarantee_of_the_book_is_the_sum_of_its_charges(ledger):
     assert ledger.guarantee == 3 * TENTH + privacy.pure(0.5)
 
 
-def test_each_analyst_is_charged_to_their_share(where):
+def test_each_analyst_is_charged_to_their_allocation(where):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.3, "bob": 0.7})
     with Ledger(where, limit=limit) as ledger:
         for _ in range(3):

@@ -150,7 +150,7 @@ def test_w2_a_window_that_ended(tmp_path, monkeypatch):
     assert "began at #5" in str(found)
 
 
-def test_w3_another_version(ledger, monkeypatch):
+def test_w3_rows_of_another_version_are_named(ledger, monkeypatch):
     monkeypatch.setattr(chain, "version", lambda: "0.0.7")
     ledger.commit(ledger.charge(TENTH), "[1]")
     monkeypatch.undo()
@@ -184,7 +184,7 @@ def test_w5_that_does_not_fit_any_more(ledger, monkeypatch):
     assert "beyond the limit" in str(found)
 
 
-def test_w9_a_clock_that_went_backwards(ledger, monkeypatch):
+def test_w9_rows_whose_clock_went_backwards_are_named(ledger, monkeypatch):
     monkeypatch.setattr(chain, "now", lambda: "2001-01-01T00:00:00.000000+00:00")
     ledger.commit(ledger.charge(TENTH), "[1]")
     found = ledger.verify()

@@ -17,14 +17,7 @@ from discreet.errors import BadDescription, BadParameter, OverBudget, Unsupporte
 from discreet.ledger import Asker, Cost, Limit, State
 from discreet.ledger.pricing import Track
 from discreet.privacy.unit import Unit
-
-
-def spend(limit, *guarantees, state=None):
-    state = limit.start() if state is None else state
-    for guarantee in guarantees:
-        state = limit.admit(state, limit.cost(guarantee))
-    return state
-
+from tests.ledger.conftest import spend
 
 LIMITS = [
     Limit.filter(epsilon=1),
@@ -102,7 +95,7 @@ def renyi_of_pure(epsilon, order):
         return (mpmath.log(mpmath.cosh(half * e)) - mpmath.log(mpmath.cosh(e / 2))) / (mpmath.mpf(order) - 1)
 
 
-def test_how_many_questions_fit():
+def test_tracks_admit_more_queries_than_a_concentrated_filter():
     """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure track, 124 of 0.02 by the Rényi track,
     where a concentrated filter of the full δ would admit 1, 4 and 121; for Gaussian noise both are the same."""
     tracks, single = (Limit.filter(epsilon=1, delta=1e-6, kind=kind, leaks=0.1) for kind in ("lanes", "zcdp"))
@@ -137,7 +130,7 @@ def test_how_many_is_what_is_admitted():
     )
 
 
-def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
+def test_a_track_that_is_closed_stays_closed_and_the_other_goes_on():
     limit = Limit.filter(epsilon=1, delta=1e-6)
     state = spend(limit, privacy.gaussian(30.0))
     assert state["epsilon"] == math.inf
@@ -146,7 +139,7 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
     assert 0 < limit.budget(state).spent_fraction < 1
 
 
-def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():
+def test_when_the_renyi_track_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():
     limit = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
     state = spend(limit, *[privacy.pure(0.2)] * 4)
     assert state[limit.tracks[1].name] > limit.tracks[1].total
@@ -221,7 +214,7 @@ def test_states_and_costs_survive_storage(limit):
         assert "%" in limit.budget(state)._repr_html_()
 
 
-def test_claims():
+def test_a_limit_has_the_guarantee_of_its_parameters():
     assert Limit.filter(epsilon=1).guarantee == privacy.pure(1.0)
     assert Limit.filter(epsilon=1, delta=1e-6).guarantee == privacy.approximate(1.0, 1e-6)
     assert Limit.filter(rho=0.5).guarantee == privacy.concentrated(0.5)

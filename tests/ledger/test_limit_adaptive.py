@@ -37,7 +37,7 @@ def test_a_filter_keeps_its_claim(kind, delta):
     assert delta / 20 < reached <= delta + ROUNDING
 
 
-def test_lanes_may_be_mixed_along_a_path():
+def test_tracks_may_be_mixed_along_a_path():
     """Some answers fill the pure track and others the Rényi track; the claim holds for every mixture."""
     mechanisms = [response(0.9), response(0.35), response(0.1), leaky_response(0.0001, 0.005)]
     limit = Limit.filter(epsilon=1, delta=0.1)
@@ -143,7 +143,7 @@ def test_a_plan_in_any_order_keeps_its_composition():
         assert reached <= limit.guarantee.delta(epsilon) + ROUNDING
 
 
-def test_a_reserved_share_keeps_its_own_promise():
+def test_a_reserved_allocation_keeps_its_own_guarantee():
     limit = Limit.filter(epsilon=1, delta=0.1, analysts={"ana": 0.5, "bo": 0.5}, reserved=True)
     mechanisms = [response(0.3), response(0.15), leaky_response(0.1, 0.002)]
     guarantee = limit.guarantee_to("ana")

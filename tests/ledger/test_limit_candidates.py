@@ -60,7 +60,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_how_many_questions_fit(name):
+def test_the_chosen_candidate_admits_as_many_queries_as_the_table_says(name):
     epsilon, questions, (basic, *by_split, now) = TABLE[name]
     splits = [Limit.filter(epsilon=epsilon, delta=1e-6, leaks=leaks) for leaks in (0.1, 0.5, 0.75, 0.9)]
     assert [fit(limit, *questions) for limit in splits] == by_split
@@ -159,7 +159,7 @@ def test_any_mix_is_never_shorter_than_by_basic_composition_within_the_share_tha
     assert fit(limit, *guarantees) >= by_basic(epsilon, float(kept.leak) * (1 - 1e-15), questions)
 
 
-def test_where_it_cannot_hold():
+def test_a_beginning_without_delta_keeps_the_usual_split():
     """A beginning without δ keeps the usual split; then basic composition alone would admit what needs all of δ."""
     questions = [privacy.pure(0.1), privacy.approximate(0.1, 1e-6)]
     assert by_basic(1.0, 1e-6, [(0.1, 0.0), (0.1, 1e-6)]) == 3

@@ -52,7 +52,7 @@ def run(limit, guarantees):
 
 @laws
 @given(st.lists(charges, max_size=12))
-def test_totals_only_grow_and_some_lane_stays_open(guarantees):
+def test_totals_only_grow_and_some_track_stays_open(guarantees):
     state = LANES.start()
     for guarantee in guarantees:
         try:

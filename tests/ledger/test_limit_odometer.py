@@ -11,13 +11,7 @@ import pytest
 from discreet import privacy
 from discreet.errors import OverBudget
 from discreet.ledger import Limit
-
-
-def spend(limit, *guarantees):
-    state = limit.start()
-    for guarantee in guarantees:
-        state = limit.admit(state, limit.cost(guarantee))
-    return state
+from tests.ledger.conftest import spend
 
 
 def test_the_pure_sum_is_exact_at_any_time():
@@ -60,7 +54,7 @@ def test_the_account_is_kept_for_those_that_need_it():
     assert spend(limit, privacy.renyi(8, 0.1))["delta"] > 0
 
 
-def test_what_it_says():
+def test_an_odometer_says_what_all_answers_cost_so_far():
     limit = Limit.odometer(delta=1e-6)
     state = spend(limit, privacy.pure(0.5))
     assert "all answers so far: ε = 0.5 at δ = 1e-06" in str(limit.budget(state))

@@ -33,7 +33,7 @@ def conversion(order, budget, epsilon):
         ("8", MILLIONTH, 4.4, 1.052),
     ],
 )
-def test_the_table(epsilon, delta, order, rho):
+def test_the_best_order_is_that_of_the_table(epsilon, delta, order, rho):
     found = pinned.best_order(Fraction(epsilon), delta)
     assert found == pytest.approx(order, rel=0.01)
     if rho is not None:

@@ -8,13 +8,7 @@ import pytest
 from discreet import privacy
 from discreet.errors import BadParameter, OverBudget, UnitMismatch
 from discreet.ledger import Limit
-
-
-def spend(limit, *guarantees, state=None):
-    state = limit.start() if state is None else state
-    for guarantee in guarantees:
-        state = limit.admit(state, limit.cost(guarantee))
-    return state
+from tests.ledger.conftest import spend
 
 
 def test_slots_are_used_in_any_order_and_each_once():

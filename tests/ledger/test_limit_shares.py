@@ -33,7 +33,7 @@ def exhaust(limit, state, guarantee, **whose):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_a_reserved_share_does_not_depend_on_the_others(budget):
+def test_a_reserved_allocation_does_not_depend_on_the_others(budget):
     limit = Limit.filter(**budget, analysts=HALVES, reserved=True)
     guarantee = privacy.pure(0.013)
     fresh = limit.budget(limit.start(), asker=Asker(analyst="bo")).like(guarantee)
@@ -45,7 +45,7 @@ def test_a_reserved_share_does_not_depend_on_the_others(budget):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_reserved_shares_together_stay_within_the_whole(budget):
+def test_reserved_allocations_together_stay_within_the_whole(budget):
     limit = Limit.filter(**budget, analysts={"ana": 0.5, "bo": 0.3, "cy": 0.2}, reserved=True)
     state = limit.start()
     for name, guarantee in (
@@ -57,7 +57,7 @@ def test_reserved_shares_together_stay_within_the_whole(budget):
     assert limit.whole.fullness(state.under("all/")) <= 1
 
 
-def test_a_reserved_limit_has_one_lane():
+def test_a_reserved_limit_has_one_track():
     """One in the pure track and one in the Rényi track would leave no lane that holds for both."""
     limit = Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES, reserved=True)
     assert [track.kind for track in limit.whole.tracks] == ["renyi"]
@@ -65,7 +65,7 @@ def test_a_reserved_limit_has_one_lane():
     assert [track.kind for track in shared.whole.first.tracks] == ["epsilon", "renyi"]
 
 
-def test_shares_that_are_not_reserved_are_bounded_by_the_whole():
+def test_allocations_that_are_not_reserved_are_bounded_by_the_whole():
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.8, "bo": 0.8})
     tenth = privacy.pure(0.1)
     state = exhaust(limit, limit.start(), tenth, asker=Asker(analyst="ana"))
@@ -93,7 +93,7 @@ def test_a_refusal_changes_nothing_and_names_what_is_left():
         limit.admit(limit.start(), limit.cost(privacy.pure(0.6)), asker=Asker(analyst="ana"))
 
 
-def test_what_is_promised_to_one():
+def test_a_reserved_allocation_has_its_own_guarantee():
     pure = Limit.filter(epsilon=1, analysts={"ana": 0.3}, reserved=True)
     assert pure.guarantee_to("ana") == privacy.pure(0.3)
     rho = Limit.filter(rho=0.5, analysts={"ana": 0.5}, reserved=True)
@@ -126,7 +126,7 @@ def test_what_is_promised_to_one():
         {"analysts": {"ana": 0.6}, "reserved": 1},
     ],
 )
-def test_bad_shares_are_refused(shares):
+def test_bad_allocations_are_refused(shares):
     with pytest.raises(BadParameter) as refusal:
         Limit.filter(epsilon=1, **shares)
     assert refusal.value.code in {"DP101", "DP102", "DP104", "DP107"}
@@ -138,13 +138,13 @@ def test_ten_tenths_may_be_reserved():
 
 
 @pytest.mark.parametrize("name", [None, "eve", "an"])
-def test_who_has_no_share_is_refused(name):
+def test_an_analyst_without_an_allocation_is_refused(name):
     limit = Limit.filter(epsilon=1, analysts=HALVES)
     with pytest.raises(BadParameter, match="DP105"):
         limit.admit(limit.start(), limit.cost(privacy.pure(0.1)), asker=Asker(analyst=name))
 
 
-def test_a_stored_limit_with_too_many_reserved_shares_is_refused():
+def test_a_stored_limit_with_too_many_reserved_allocations_is_refused():
     data = Limit.filter(epsilon=1, analysts=HALVES, reserved=True).to_dict()
     data["shares"]["analyst"]["bo"] = "3/4"
     with pytest.raises(BadDescription, match="DP401"):

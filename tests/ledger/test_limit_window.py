@@ -117,7 +117,7 @@ def test_a_refusal_by_the_lifetime_charges_nothing():
     assert limit.budget(state, now="2030-01-01").like(privacy.pure(0.05)) == 1
 
 
-def test_shares_renew_with_the_window():
+def test_allocations_renew_with_the_window():
     limit = Limit.filter(
         epsilon=1, analysts={"ana": 0.3}, window="month", lifetime=Limit.odometer(delta=1e-6)
     )

@@ -20,9 +20,9 @@ from discreet import privacy
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, Limit, places, queue, sqlite, store
 from discreet.ledger.sqlite import SQLite
-from tests.ledger.conftest import refusal
 from tests.ledger.workers import writing
 from tests.postgres import schema
+from tests.refusals import refusal
 
 TENTH = privacy.pure(0.1)
 LIMIT = Limit.filter(epsilon=1)
@@ -146,7 +146,7 @@ def test_what_is_left_of_a_ledger_on_a_server_is_no_place_for_a_new_one(postgres
 # --- how a new one appears -----------------------------------------------------------------------------------------
 
 
-def test_whoever_comes_second_finds_the_ledger_of_the_first(tmp_path, monkeypatch):
+def test_the_second_to_make_a_ledger_opens_that_of_the_first(tmp_path, monkeypatch):
     """Somebody else makes it at the last moment: theirs stays, with what was charged to it."""
     path = tmp_path / "a.ledger"
     publish = places.publish

@@ -255,7 +255,7 @@ def test_a_row_with_a_right_hash_is_read_or_refused_as_by_json_alone(body):
     assert chain.read_row(row) == json.loads(text)
 
 
-def test_whoever_is_given_an_entry_may_change_it():
+def test_an_entry_that_is_handed_out_may_be_changed():
     with Ledger(":memory:", limit=Limit.filter(epsilon=1)) as ledger:
         for _ in range(3):
             ledger.charge(privacy.pure(0.1))

@@ -220,7 +220,7 @@ def test_the_bounds_come_with_their_source():
     assert "| ward | text | 4 categories | – |" in text
 
 
-def test_shares_are_shown():
+def test_a_statement_shows_allocations():
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bo": 0.25})
     page, text, stored = forms(Statement.of(book(limit)))
     assert "| ana | analyst | 50.0 % | 40.0 % |" in text

@@ -12,8 +12,8 @@ from discreet import privacy
 from discreet.ledger import Asker, Charge, Entry, Ledger, Limit, Receipt
 from discreet.ledger.released import release_lines
 from tests.chance import no_chance
-from tests.ledger.conftest import refusal
 from tests.ledger.workers import run
+from tests.refusals import refusal
 
 KILLED = -9
 NOTHING_OR_ALL = [[], ["reserved"] * 3, ["reserved"] * 3 + ["committed"] * 3]
@@ -200,7 +200,7 @@ def test_processes_that_release_the_same_pay_once_and_show_the_same(made):
 
 
 @no_chance("ledgers draw nothing")
-def test_killed_before_and_after_every_statement(where):
+def test_charges_together_are_whole_or_not_there_after_a_kill_at_any_statement(where):
     Ledger(where, limit=Limit.filter(epsilon=10)).close()
     said = run("crash_together", where=where)
     ended = {line["point"]: line["ended"] for line in said if "ended" in line}

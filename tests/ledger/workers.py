@@ -18,7 +18,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from discreet import privacy
@@ -29,19 +28,15 @@ from discreet.ledger.postgres import PostgreSQL
 from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.store import Store
+from tests.processes import run_module
 
-ROOT = Path(__file__).resolve().parents[2]
 PIECE = privacy.pure(0.025)  # forty of these are 1
 TINY = privacy.pure(1e-6)
 
 
 def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
     """What a task says, line by line."""
-    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.ledger.workers", task]
-    done = subprocess.run(
-        [*words, json.dumps(arguments)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_module("tests.ledger.workers", task, json.dumps(arguments))
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

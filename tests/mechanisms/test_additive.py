@@ -27,6 +27,7 @@ from discreet.mechanisms import (
     classic_gaussian_scale,
 )
 from tests.chance import may_fail
+from tests.finite import hockey_stick
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, MANY
 
@@ -45,10 +46,6 @@ ALL = [
 def _probabilities(law_of, scale: float) -> tuple[np.ndarray, np.ndarray]:
     support = np.arange(-4000, 4001)
     return support, law_of(support, scale)
-
-
-def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.3, 1 / 3, 1, 2.7, 40])
@@ -86,7 +83,7 @@ def test_the_promise_is_the_exact_curve_of_the_law(mechanism) -> None:
     support, p = _probabilities(law_of, mechanism.distribution.scale)
     q = law_of(support - 2, mechanism.distribution.scale)
     for epsilon in (0.0, 0.2, 0.6, 0.9):
-        assert mechanism.guarantee.delta(epsilon) == pytest.approx(_hockey_stick(p, q, epsilon), rel=1e-8)
+        assert mechanism.guarantee.delta(epsilon) == pytest.approx(hockey_stick(p, q, epsilon), rel=1e-8)
 
 
 def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
@@ -99,7 +96,7 @@ def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
         if a + b <= 4:
             p, q = np.outer(one[0], one[0]), np.outer(one[a], one[b])
             for epsilon in worst:
-                worst[epsilon] = max(worst[epsilon], _hockey_stick(p, q, epsilon))
+                worst[epsilon] = max(worst[epsilon], hockey_stick(p, q, epsilon))
     for epsilon, delta in worst.items():
         assert delta <= mechanism.guarantee.delta(epsilon) <= delta * (1 + 1e-6) + 1e-12
 
@@ -275,7 +272,7 @@ def test_a_release_says_what_its_error_counts() -> None:
     assert f"at most {keys.error:.6g} users (95%)" in str(keys)
 
 
-def test_groups_and_units() -> None:
+def test_a_guarantee_names_its_unit_and_covers_groups() -> None:
     mechanism = Gaussian(rho=0.5, sensitivity=1, relation="replace", unit="patient")
     assert mechanism.guarantee_at(distance=3).concentrated() == pytest.approx(4.5)
     assert str(mechanism.unit) == "one patient replaced"

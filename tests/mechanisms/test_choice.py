@@ -27,10 +27,11 @@ from discreet.mechanisms.choice import (
 )
 from discreet.mechanisms.conformance import check_mechanism
 from tests.chance import may_fail
+from tests.finite import em_law, hockey_stick, pf_law
 from tests.statistical.constants import ALPHA, FEW
 from tests.statistical.fit import accepts
 
-FIXTURE = (0, 1, 2.5, 3)
+SCORES = (0, 1, 2.5, 3)
 KINDS = {
     "gumbel": lambda **words: NoisyMax(noise="gumbel", **words),
     "exponential": lambda **words: NoisyMax(noise="exponential", **words),
@@ -41,23 +42,6 @@ KINDS = {
 
 
 # --- laws, by other means than the race ----------------------------------------------------------------------------
-
-
-def em_law(scores, scale):
-    weights = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    return weights / weights.sum()
-
-
-def pf_law(scores, scale):
-    """Permute-and-flip by its definition: every order, every run of tails."""
-    heads = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    law = np.zeros(len(scores))
-    for order in itertools.permutations(range(len(scores))):
-        tails = 1.0
-        for i in order:
-            law[i] += tails * heads[i]
-            tails *= 1 - heads[i]
-    return law / math.factorial(len(scores))
 
 
 def noisy_law(scores, scale, noise):
@@ -106,10 +90,6 @@ def peeling_law(scores, scale, count):
     return law
 
 
-def hockey_stick(p, q, epsilon):
-    return float(np.maximum(0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
-
-
 def worst_ratio(mechanism, pairs):
     worst = 0.0
     for one, other in pairs:
@@ -135,20 +115,26 @@ def monotone_pairs(size=3):
 # --- the numbers ---------------------------------------------------------------------------------------------------
 
 
-def test_the_fixture_of_permute_and_flip():
-    expected = [0.07424924482905, 0.12783540977227, 0.31801458991782, 0.47990075548086]
-    assert pf_law(FIXTURE, PermuteAndFlip(epsilon=1, sensitivity=1).scale) == pytest.approx(
-        expected, abs=1e-13
-    )
-    assert noisy_law(FIXTURE, 2, "exponential") == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_fixture_of_the_exponential_mechanism():
-    expected = [0.09415527994057, 0.15523581278674, 0.32863421824842, 0.42197468902427]
-    assert em_law(FIXTURE, ExponentialMechanism(epsilon=1, sensitivity=1).scale) == pytest.approx(
-        expected, abs=1e-13
-    )
-    assert noisy_law(FIXTURE, 2, "gumbel") == pytest.approx(expected, abs=1e-12)
+@pytest.mark.parametrize(
+    ("mechanism", "law", "noise", "expected"),
+    [
+        (
+            PermuteAndFlip,
+            pf_law,
+            "exponential",
+            (0.07424924482905, 0.12783540977227, 0.31801458991782, 0.47990075548086),
+        ),
+        (
+            ExponentialMechanism,
+            em_law,
+            "gumbel",
+            (0.09415527994057, 0.15523581278674, 0.32863421824842, 0.42197468902427),
+        ),
+    ],
+)
+def test_a_law_is_that_of_scores_with_its_noise(mechanism, law, noise, expected):
+    assert law(SCORES, mechanism(epsilon=1, sensitivity=1).scale) == pytest.approx(expected, abs=1e-13)
+    assert noisy_law(SCORES, 2, noise) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_auction():
@@ -167,8 +153,8 @@ def test_the_auction():
 def test_what_is_drawn_has_the_law_and_not_that_of_half_the_noise(name):
     mechanism = KINDS[name](epsilon=1, sensitivity=1)
     half = KINDS[name](epsilon=1, sensitivity=1, monotone=True)
-    samples = np.array([mechanism.draw(FIXTURE) for _ in range(FEW)])
-    accepts(samples, lambda k: law_of(mechanism, FIXTURE)[k], lambda k: law_of(half, FIXTURE)[k])
+    samples = np.array([mechanism.draw(SCORES) for _ in range(FEW)])
+    accepts(samples, lambda k: law_of(mechanism, SCORES)[k], lambda k: law_of(half, SCORES)[k])
 
 
 # --- the promises --------------------------------------------------------------------------------------------------
@@ -240,11 +226,11 @@ def test_a_float_epsilon_is_the_decimal_and_a_float_sensitivity_the_larger_readi
 def test_one_race_is_repeated_choosing():
     """The ordered two largest of four Gumbel-noisy scores, by quadrature, against the product of choices."""
     scale = 1.3
-    u = np.array(FIXTURE) / scale
+    u = np.array(SCORES) / scale
     z, step = np.linspace(-45, 60, 420_001, retstep=True)
     density = [np.exp(-(z - a) - np.exp(-(z - a))) for a in u]
     below = [np.exp(-np.exp(-(z - a))) for a in u]
-    for (i, j), chance in peeling_law(FIXTURE, scale, 2).items():
+    for (i, j), chance in peeling_law(SCORES, scale, 2).items():
         rest = math.prod(below[k] for k in range(4) if k not in {i, j})
         found = float((density[j] * rest * (1 - below[i])).sum() * step)
         assert found == pytest.approx(chance, abs=1e-9)
@@ -255,8 +241,8 @@ def test_top_k_draws_the_law_of_repeated_choosing():
     mechanism = TopK(epsilon=2, sensitivity=1, count=2)
     assert mechanism.scale == 2
     outcomes = list(itertools.permutations(range(4), 2))
-    samples = np.array([outcomes.index(tuple(mechanism.draw(FIXTURE))) for _ in range(FEW)])
-    right, wrong = peeling_law(FIXTURE, 2, 2), peeling_law(FIXTURE, 1, 2)
+    samples = np.array([outcomes.index(tuple(mechanism.draw(SCORES))) for _ in range(FEW)])
+    right, wrong = peeling_law(SCORES, 2, 2), peeling_law(SCORES, 1, 2)
     accepts(
         samples,
         lambda k: np.array([right[outcomes[i]] for i in k]),

@@ -21,6 +21,7 @@ from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.partition import PartitionSelection, StabilityHistogram
 from discreet.mechanisms.truncated import TruncatedLaplace
 from tests.chance import may_fail, risk
+from tests.finite import hockey_stick
 from tests.statistical.constants import ALPHA, FEW, MANY
 from tests.statistical.fit import accepts, discrete_laplace, rounded_gaussian
 
@@ -54,10 +55,6 @@ def law_of_key(mechanism, users, top):
     counts = np.arange(mechanism.threshold, top + 1)
     named = noise_law(mechanism, counts - users)
     return np.array([1 - named.sum(), *named])
-
-
-def hockey_stick(p, q, epsilon):
-    return float(np.maximum(0, p - math.exp(epsilon) * q).sum())
 
 
 def worst_delta(mechanism, epsilon, keys=1, most=40, top=None):
@@ -322,7 +319,7 @@ def test_keys_without_users_are_never_named():
             assert set(mechanism({"a": 0, "b": -5, math.nan: 9, "c": 10**30}).value) == {"c"}
 
 
-def test_no_keys_at_all():
+def test_a_release_without_keys_is_empty():
     for mechanism in mechanisms():
         assert list(mechanism({}).value) == list(mechanism([]).value) == []
 

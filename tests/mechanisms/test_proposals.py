@@ -165,7 +165,7 @@ def test_a_wide_sample_of_unknown_scale_is_answered():
     assert made([5, 5, 5]).refused
 
 
-def test_bad_recipes_are_refused():
+def test_bad_proposals_are_refused():
     for make in (
         lambda: ProposedLogSpread(bounds=(0, 1), low=0.75, high=0.25),
         lambda: ProposedLogSpread(bounds=(1, 0)),
@@ -276,7 +276,7 @@ def test_bad_parameters_of_a_search_are_refused(name, bad):
         ProposeSearchRelease(**words)
 
 
-def test_recipes_keep_the_rules_of_mechanisms():
+def test_proposals_pass_the_suite_of_mechanisms():
     many = list(range(400))
     check_mechanism(
         ptr.median(bounds=(0, 400)).release(bound=200, **AMOUNTS), [*many[:-1], 0], neighbour=many

@@ -174,7 +174,7 @@ def test_many_equal_records_are_found(made):
 
 
 @pytest.mark.parametrize("q", [0.001, 0.3333333333333333, 0.5, 0.999])
-def test_a_million_records(q):
+def test_a_quantile_of_a_million_records_is_within_its_error(q):
     data = np.linspace(-3.0, 3.0, 1_000_000)
     mechanism = Quantile(q, (-10, 10), epsilon=0.5)
     rank = np.searchsorted(data, mechanism(data).value)
@@ -193,7 +193,7 @@ def test_a_million_records(q):
         (-8.5, 2**40),
     ],
 )
-def test_bounds_of_every_size(bounds):
+def test_quantiles_stay_within_bounds_of_every_size(bounds):
     low, high = bounds
     for data in ([], [low, high], np.linspace(low, high, 5), [0.0] * 50):
         assert low <= Median(bounds, epsilon=1.0)(data).value <= high

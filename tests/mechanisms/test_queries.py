@@ -437,7 +437,7 @@ def test_so_many_records_suffice(amount):
         assert (high - low) / 2 <= goal * 1.05
 
 
-def test_sizes_by_the_textbook():
+def test_sample_sizes_are_those_of_the_textbook():
     """ln(1/β)/(αε) for a mean with Laplace noise; the grid adds less than a thousandth."""
     size = queries.mean((0, 1), size=1).sample_size(error=0.01, confidence=0.75, epsilon=0.5)
     assert math.log(4) / (0.01 * 0.5) <= size <= math.log(4) / (0.01 * 0.5) * 1.002 + 1

@@ -77,7 +77,7 @@ def test_no_cell_of_the_released_law_betrays_more_than_epsilon(family, epsilon, 
 
 
 @pytest.mark.parametrize("statistic", [TrimmedMean(TEN, trim=1), smooth.InterquantileRange(TEN)], ids=str)
-def test_other_statistics_too(statistic):
+def test_other_statistics_keep_their_guarantee_too(statistic):
     mechanism = SmoothMechanism(statistic, SmoothBudget(epsilon=1.0), size=4)
     assert worst(mechanism, Universe(LETTERS, 4)) <= 1 + 1e-9
 

@@ -103,7 +103,7 @@ BEST = [  # (ε, t, least variance of Student's t and of Lomax, in squares of th
 
 
 @pytest.mark.parametrize(("epsilon", "t", "student", "lomax"), BEST)
-def test_the_least_variances(epsilon, t, student, lomax):
+def test_each_family_has_the_least_variance_of_its_parameters(epsilon, t, student, lomax):
     budget = SmoothBudget(epsilon=epsilon)
     degrees = [2 + i / 50 for i in range(1, 600)]
     shapes = [3 + i / 50 for i in range(1, 2000)]
@@ -268,7 +268,7 @@ ADMISSIBLE = [
 
 
 @pytest.mark.parametrize("case", ADMISSIBLE, ids=str)
-def test_admissible_noise(case):
+def test_noise_is_admissible_where_its_theorem_says_so(case):
     *question, answer = case
     assert smooth.is_admissible(*question) is answer
 

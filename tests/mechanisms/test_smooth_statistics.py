@@ -67,7 +67,7 @@ def truths(statistic, universe, t):
 
 
 @pytest.mark.parametrize("key", FIXTURES, ids=str)
-def test_the_fixtures(key):
+def test_a_smooth_bound_is_that_of_the_reference_values(key):
     statistic, truth = FIXTURES[key]
     assert truth * (1 - 1e-12) <= bound(statistic, DATA, key[1]) <= truth * (1 + 2 * SLACK)
 

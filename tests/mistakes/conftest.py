@@ -32,6 +32,12 @@ def visits():
     return clinic.visits()
 
 
+@pytest.fixture
+def here(visits, folder):
+    """Python in a folder with the files, with a session on the visits."""
+    return clinic.Here(data=visits)
+
+
 @pytest.fixture(scope="session")
 def two_tables():
     return clinic.clinic()

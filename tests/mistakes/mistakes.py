@@ -22,7 +22,7 @@ _WORD = re.compile(r"[\w.@-]+")
 
 @dataclass(frozen=True)
 class Mistake:
-    """`right` holds `fix`; or the fix is to leave something out, and `left_out` is that part of `wrong`."""
+    """`right` holds `fix`, which is all of it if none is given; or the fix is to leave out `left_out`."""
 
     wrong: str
     code: str
@@ -38,13 +38,13 @@ class Mistake:
             assert not self.right
             assert self.left_out in self.wrong
         else:
-            assert self.fix in self.right, (self.fix, self.right)
-            assert self.right != self.wrong
+            assert self.fix in self.corrected, (self.fix, self.right)
+            assert self.corrected != self.wrong
 
     @property
     def corrected(self) -> str:
         """What the beginner writes after having read the error."""
-        return self.right or self.wrong.replace(self.left_out, "", 1)
+        return self.wrong.replace(self.left_out, "", 1) if self.left_out else self.right or self.fix
 
     def __str__(self) -> str:
         return f"{self.code} {' '.join(self.wrong.split())[:70]}"

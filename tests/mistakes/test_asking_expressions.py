@@ -159,12 +159,10 @@ NAMED = 'data.group_by("ward").aggregate(n=count())'
         'session.release("SELECT COUNT(*) FROM visits", epsilon=0.1)',
         "DP104",
         'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
-        'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
     ),
     Mistake(
         "session.sql(data.count(), epsilon=0.1)",
         "DP104",
-        'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
         'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
     ),
 )

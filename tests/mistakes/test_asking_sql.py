@@ -20,17 +20,16 @@ def asked(two_tables):
 
 
 @mistakes(
-    Mistake("SELECT * FROM visits", "DP702", COUNT, COUNT),
-    Mistake("SELECT ward FROM visits", "DP706", BY_WARD, BY_WARD),
-    Mistake("SELECT ward, COUNT(*) FROM visits", "DP706", BY_WARD, BY_WARD),
+    Mistake("SELECT * FROM visits", "DP702", COUNT),
+    Mistake("SELECT ward FROM visits", "DP706", BY_WARD),
+    Mistake("SELECT ward, COUNT(*) FROM visits", "DP706", BY_WARD),
     Mistake(
         "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward",
         "DP706",
         "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward, days",
-        "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward, days",
     ),
-    Mistake("SELECT DISTINCT ward FROM visits", "DP702", BY_WARD, BY_WARD),
-    Mistake("SELECT ward FROM visits GROUP BY ward", "DP706", BY_WARD, BY_WARD),
+    Mistake("SELECT DISTINCT ward FROM visits", "DP702", BY_WARD),
+    Mistake("SELECT ward FROM visits GROUP BY ward", "DP706", BY_WARD),
     Mistake("SELECT patient_id FROM visits", "DP706", "COUNT(DISTINCT patient_id)", PEOPLE),
     Mistake(
         "SELECT patient_id, COUNT(*) FROM visits GROUP BY patient_id",
@@ -76,17 +75,16 @@ def asked(two_tables):
     Mistake("SELECT AVG(dais) FROM visits", "DP701", "days", "SELECT AVG(days) FROM visits"),
     Mistake("SELECT COUNT(*) FROM visit", "DP701", "visits", COUNT),
     Mistake("SELECT AVG(visit.days) FROM visits", "DP701", "visits", "SELECT AVG(visits.days) FROM visits"),
-    Mistake("SELEC COUNT(*) FROM visits", "DP702", COUNT, COUNT),
+    Mistake("SELEC COUNT(*) FROM visits", "DP702", COUNT),
     Mistake(
         "SELECT ward, COUNT(* FROM visits WHERE days > 2 GROUP BY ward",
         "DP702",
         "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
-        "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
     ),
     Mistake("SELECT COUNT(*)", "DP702", "FROM visits", COUNT),
-    Mistake("how many visits are there?", "DP702", COUNT, COUNT),
+    Mistake("how many visits are there?", "DP702", COUNT),
     Mistake(f"{COUNT}; DROP TABLE visits", "DP702", "one by one", left_out="; DROP TABLE visits"),
-    Mistake("DELETE FROM visits", "DP702", COUNT, COUNT),
+    Mistake("DELETE FROM visits", "DP702", COUNT),
     Mistake("SELECT AVERAGE(days) FROM visits", "DP702", "AVG", "SELECT AVG(days) FROM visits"),
     Mistake("SELECT STDEV(days) FROM visits", "DP702", "STDDEV", "SELECT STDDEV(days) FROM visits"),
     Mistake(
@@ -172,9 +170,8 @@ def asked(two_tables):
         "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t",
         "DP702",
         "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
-        "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
     ),
-    Mistake("SELECT RANK() OVER (ORDER BY days) FROM visits", "DP702", BY_WARD, BY_WARD),
+    Mistake("SELECT RANK() OVER (ORDER BY days) FROM visits", "DP702", BY_WARD),
     Mistake(
         f"{COUNT} UNION SELECT COUNT(*) FROM patients",
         "DP702",
@@ -210,9 +207,7 @@ def asked(two_tables):
     Mistake("SELECT COUNT(*) FROM 'visits.parquet'", "DP701", "visits", COUNT),
     Mistake("SELECT COUNT(*) FROM read_parquet('visits.parquet')", "DP702", "FROM visits", COUNT),
     Mistake(f"{COUNT} TABLESAMPLE 10 PERCENT", "DP702", "leave it out", left_out=" TABLESAMPLE 10 PERCENT"),
-    Mistake(
-        f"{COUNT} WITH (eps = 0.1)", "DP702", f"{COUNT} WITH (epsilon = 0.1)", f"{COUNT} WITH (epsilon = 0.1)"
-    ),
+    Mistake(f"{COUNT} WITH (eps = 0.1)", "DP702", f"{COUNT} WITH (epsilon = 0.1)"),
 )
 def test_asking_in_sql(mistake, asked):
     error = check_mistake(mistake, asked)

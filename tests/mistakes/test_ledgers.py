@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.mistakes.clinic import Here
 from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 
 FILTER = "Limit.filter(epsilon=1, delta=1e-6)"
@@ -21,15 +18,10 @@ MORE = "dp.open(table, name='visits', protect=dp.each('patient_id', at_most=9))"
 OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word='patient_id'))"
 
 
-@pytest.fixture
-def here(visits, folder):
-    return Here(data=visits)
-
-
 @mistakes(
-    Mistake("Limit(epsilon=1, delta=1e-6)", "DP107", FILTER, FILTER),
-    Mistake("Limit.filter()", "DP107", FILTER, FILTER),
-    Mistake("Limit.filter(epsilon=1, rho=1)", "DP107", "Limit.filter(rho=0.5)", "Limit.filter(rho=0.5)"),
+    Mistake("Limit(epsilon=1, delta=1e-6)", "DP107", FILTER),
+    Mistake("Limit.filter()", "DP107", FILTER),
+    Mistake("Limit.filter(epsilon=1, rho=1)", "DP107", "Limit.filter(rho=0.5)"),
     Mistake("Limit.filter(epsilon='1')", "DP104", "epsilon=1.0", "Limit.filter(epsilon=1.0)"),
     Mistake("Limit.filter(epsilon=1, delta=1)", "DP102", "delta=1e-6", FILTER),
     Mistake(
@@ -51,12 +43,7 @@ def here(visits, folder):
         "Limit.filter(1, 1e-6, analysts={'ana': 0.5, 'bo': 0.5})",
     ),
     Mistake("Limit.plan(1)", "DP104", "privacy.laplace(scale=10)", "Limit.plan(privacy.laplace(scale=10))"),
-    Mistake(
-        "Ledger('visits.ledger')",
-        "DP603",
-        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
-        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
-    ),
+    Mistake("Ledger('visits.ledger')", "DP603", f"dp.Ledger('visits.ledger', limit=dp.{FILTER})"),
     Mistake(
         "Ledger('visits.ledger', limit=1)",
         "DP104",
@@ -169,7 +156,6 @@ def here(visits, folder):
     Mistake(
         "copy.deepcopy(book)",
         "DP607",
-        "Ledger('visits.ledger')",
         "Ledger('visits.ledger')",
         first=f"book = {BOOK}",
     ),

@@ -3,18 +3,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.mistakes.clinic import Here
 from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 
 NOISE = "dp.Laplace(epsilon=1, sensitivity=1"
 CALIBRATED = "calibrate(lambda z: 1_000 * privacy.gaussian(z), to=privacy.approximate(2, 1e-6))"
-
-
-@pytest.fixture
-def here(visits, folder):
-    return Here(data=visits)
 
 
 @mistakes(
@@ -82,13 +74,11 @@ def here(visits, folder):
         "session.release(mechanism)",
         "DP107",
         "session.release(mechanism, value)",
-        "session.release(mechanism, value)",
         first=f"value, mechanism = 42, {NOISE}, unit='patient_id')",
     ),
     Mistake(
         "session.release(mechanism, value, epsilon=1)",
         "DP107",
-        "session.release(mechanism, value)",
         "session.release(mechanism, value)",
         first=f"value, mechanism = 42, {NOISE}, unit='patient_id')",
     ),

@@ -26,14 +26,9 @@ def here(visits, folder):
 
 
 @mistakes(
-    Mistake('dp.open("visits.parquet")', "DP107", OPEN + ")", OPEN + ")"),
+    Mistake('dp.open("visits.parquet")', "DP107", OPEN + ")"),
     Mistake('dp.open("visits.parquet", protect="patient_id")', "DP107", PROTECT, OPEN + ")"),
-    Mistake(
-        'dp.each("patient_id")',
-        "DP107",
-        'dp.each("patient_id", at_most=20)',
-        'dp.each("patient_id", at_most=20)',
-    ),
+    Mistake('dp.each("patient_id")', "DP107", 'dp.each("patient_id", at_most=20)'),
     Mistake('dp.each("patient_id", at_most=0)', "DP102", "at_most=1", 'dp.each("patient_id", at_most=1)'),
     Mistake(
         'dp.each("patient_id", at_most="20")', "DP103", "at_most=10", 'dp.each("patient_id", at_most=10)'
@@ -119,12 +114,7 @@ def here(visits, folder):
         f"data = dp.open(source, {PROTECT})",
         f"source = table; data = dp.open(source, {PROTECT}); dp.Session(data, limit=Limit.filter(epsilon=1))",
     ),
-    Mistake(
-        "dp.Session(data)",
-        "DP603",
-        "dp.Session(data, dp.Limit.filter(epsilon=1, delta=1e-6))",
-        "dp.Session(data, dp.Limit.filter(epsilon=1, delta=1e-6))",
-    ),
+    Mistake("dp.Session(data)", "DP603", "dp.Session(data, dp.Limit.filter(epsilon=1, delta=1e-6))"),
     Mistake(
         "dp.Session(data, limit=1)",
         "DP104",

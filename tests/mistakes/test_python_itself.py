@@ -6,14 +6,9 @@ from __future__ import annotations
 import pytest
 
 from discreet.errors import DiscreetError
-from tests.mistakes.clinic import SECRETS, Here
+from tests.mistakes.clinic import SECRETS
 
 COUNT = '"SELECT COUNT(*) FROM visits"'
-
-
-@pytest.fixture
-def here(visits, folder):
-    return Here(data=visits)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ TOPICS = (
     test_mechanisms,
     test_command_line,
 )
-SLIP = Mistake("wrong", "DP102", "epsilon=1", "epsilon=1")
+SLIP = Mistake("wrong", "DP102", "epsilon=1")
 
 
 def place(*, code="DP102", fix="pass epsilon=1", spent="nothing", said="", paid=0, works=True):

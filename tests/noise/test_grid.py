@@ -48,7 +48,7 @@ def test_integers_are_rounded_half_up(values, exponent):
     nudge=st.sampled_from([-1, 0, 1]),
 )
 @settings(max_examples=200)
-def test_ties_and_their_neighbours(halves, exponent, nudge):
+def test_ties_and_their_neighbours_are_rounded_by_the_definition(halves, exponent, nudge):
     grid = Grid(exponent)
     ties = np.ldexp(np.array(halves) + 0.5, exponent)
     values = np.nextafter(ties, nudge * np.inf) if nudge else ties

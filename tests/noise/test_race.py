@@ -110,7 +110,7 @@ def test_scores_of_any_size_take_part():
     assert chosen == {0, 1, 2}  # each is chosen with a probability of at least 9 percent
 
 
-def test_a_million_candidates():
+def test_one_of_a_million_candidates_wins_by_far():
     scores = np.zeros(1_000_000)
     scores[123_456] = 60.0
     assert race.largest(scores, 1.0).tolist() == [123_456]

@@ -16,6 +16,7 @@ from scipy import stats
 from discreet import testing
 from discreet.noise import integer, source
 from tests.chance import may_fail, no_chance
+from tests.processes import run_threads
 from tests.statistical.constants import ALPHA
 
 
@@ -116,11 +117,7 @@ def test_threads_draw_independent_words():
         start.wait()
         found.append([word for _ in range(50) for word in words(20)])
 
-    threads = [threading.Thread(target=draw) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(*[draw] * 8)
     assert len(found) == 8
     assert all_differ(*found)
 
@@ -133,9 +130,7 @@ def test_a_thread_has_a_generator_of_its_own():
         shared.words(1)
         streams.append(shared._local.stream)
 
-    thread = threading.Thread(target=draw)
-    thread.start()
-    thread.join()
+    run_threads(draw)
     draw()
     assert streams[0] is not streams[1]
 
@@ -174,9 +169,7 @@ def test_a_seed_ends_with_its_block_even_after_an_error():
 def test_a_thread_does_not_inherit_a_seed():
     found = []
     with testing.seeded(1):
-        thread = threading.Thread(target=lambda: found.append(source.is_private()))
-        thread.start()
-        thread.join()
+        run_threads(lambda: found.append(source.is_private()))
     assert found == [True]
 
 

@@ -72,7 +72,7 @@ def test_one_degree_is_the_arctangent():
 
 @given(x=POINT, bits=BITS)
 @settings(max_examples=40)
-def test_the_inverse_of_sinh(x, bits):
+def test_the_inverse_of_sinh_is_enclosed(x, bits):
     low, high = tails.arsinh(x, bits)
     with mpmath.workdps(150):
         value = mpmath.asinh(mpf(x)) * mpmath.mpf(2) ** bits

@@ -17,19 +17,13 @@ from tests.chance import may_fail
 from tests.noise.sources import Replay
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW, MANY
+from tests.statistical.test_integer_laws import LAWS, SAMPLERS
 
 FAMILIES = {
     "geometric": (integer.GeometricNoise, wide.WideGeometric, integer.GeometricNoise),
     "gaussian": (integer.GaussianMagnitude, wide.WideGaussian, integer.GaussianMagnitude),
 }
 BOTH = pytest.mark.parametrize("family", FAMILIES)
-LAWS = {
-    integer.geometric: fit.geometric,
-    integer.discrete_laplace: fit.discrete_laplace,
-    integer.rounded_gaussian: fit.rounded_gaussian,
-    integer.discrete_gaussian: fit.discrete_gaussian,
-}
-SAMPLERS = pytest.mark.parametrize("sampler", LAWS, ids=lambda sampler: sampler.__name__)
 
 
 def made(family, coarse_scale, shift):

@@ -152,7 +152,7 @@ def test_a_group_of_what_may_be_lost_does_not_use_the_curve_of_the_rest():
     assert whole.concentration()[1] < divergences.concentrated_of_pure(worst) / 2
 
 
-def test_what_may_be_lost_is_charged_to_delta_and_the_rest_to_the_lane():
+def test_what_may_be_lost_is_charged_to_delta_and_the_rest_to_the_track():
     p, q = laws(1)
     lanes = (Track("renyi", 1, 8.0),)
     plain = cost_rows(privacy.pair(*losing(p, q, 1e-12)), lanes, ROOM)[0]

@@ -195,11 +195,11 @@ def check_two_steps(draw: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_two_steps(seed: int) -> None:
+def test_the_truth_of_two_steps_lies_in_their_bracket(seed: int) -> None:
     check_two_steps(np.random.default_rng(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 22))
-def test_two_steps_of_many_kinds(seed: int) -> None:
+def test_the_truth_of_two_steps_of_many_kinds_lies_in_their_bracket(seed: int) -> None:
     check_two_steps(np.random.default_rng(seed))

@@ -137,7 +137,7 @@ def one_jump_delta(run: Run, epsilon: float) -> float:
     [(1.0, 1e-6, 10**6), (0.5, 1e-9, 10**9), (0.6, 1e-9, 10**9), (1.0, 1e-9, 10**9), (1.0, 1e-6, 10**8)],
     ids=str,
 )
-def test_one_jump_that_decides(run: Run) -> None:
+def test_a_bound_that_one_jump_decides_is_narrow_and_right(run: Run) -> None:
     noise, rate, steps = run
     guarantee = steps * privacy.gaussian(noise).sampled(rate)
     bound = guarantee.bound(delta=1e-50)
@@ -157,7 +157,7 @@ def test_delta_falls_and_its_two_sides_stay_in_order() -> None:
     assert np.all(np.diff(lower) < 0)
 
 
-def test_sums_of_jumps() -> None:
+def test_the_exponential_of_a_measure_is_the_sum_of_its_convolutions() -> None:
     """exp of a measure is Σ_j its j-fold convolution over j!."""
     masses = np.array([0.01, 0.2, 0.0, 1e-9, 0.05])
     expected, power_of = np.zeros(40), np.zeros(40)

@@ -220,7 +220,7 @@ def test_bad_parameters_are_refused():
         privacy.one_of(pure, privacy.pure(1.0, relation="replace"))
 
 
-def test_what_it_looks_like():
+def test_a_selection_shows_the_call_that_makes_it():
     assert repr(privacy.selected(privacy.pure(1.0), gamma=0.1)) == "selected(pure(epsilon=1.0), gamma=0.1)"
     assert (
         repr(privacy.selected(privacy.pure(1.0), gamma=0.1, eta=1))

@@ -59,7 +59,9 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("case", "epsilon"), KNOWN, ids=str)
-def test_known_values(case: tuple[float, float, int, float], epsilon: float) -> None:
+def test_training_at_small_rates_has_its_known_values(
+    case: tuple[float, float, int, float], epsilon: float
+) -> None:
     *run, delta = case
     bound = training(*run).bound(delta=delta)
     assert bound.lower == pytest.approx(epsilon, rel=2e-5)
@@ -142,20 +144,20 @@ def test_delta_at_epsilon_is_as_close() -> None:
     [privacy.laplace(1000.0), privacy.randomized_response(0.001, 2), privacy.gaussian(500.0)],
     ids=str,
 )
-def test_mixed_with_something_else(other: privacy.Guarantee) -> None:
+def test_training_with_another_mechanism_is_bracketed_narrowly(other: privacy.Guarantee) -> None:
     alone = training(2.0, 1e-6, 10**6)
     bound = (alone + other).bound(delta=1e-5)
     assert alone.epsilon(delta=1e-5) <= bound.upper <= bound.lower * (1 + 1e-3)
 
 
-def test_replaced_records() -> None:
+def test_training_with_replaced_records_costs_more_and_is_bracketed() -> None:
     bound = (10**6 * privacy.gaussian(2.0).sampled(1e-6, relation="replace")).bound(delta=1e-5)
     assert bound.upper - bound.lower <= 1e-6
     assert bound.upper > training(2.0, 1e-6, 10**6).epsilon(delta=1e-5)
 
 
 @pytest.mark.parametrize(("count", "epsilon"), [(100, 0.074278), (1050, 0.147821)])
-def test_many_different_sampled_gaussians(count: int, epsilon: float) -> None:
+def test_many_different_sampled_gaussians_have_their_known_value(count: int, epsilon: float) -> None:
     first, *others = (privacy.gaussian(1 + i / 1000).sampled(0.001 + 1e-6 * i) for i in range(count))
     bound = sum(others, start=first).bound(delta=1e-6)
     assert bound.upper - bound.lower <= 1e-6

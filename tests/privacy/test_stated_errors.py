@@ -160,7 +160,7 @@ def test_no_true_error_exceeds_the_stated_one_in_many_cases(seed: int) -> None:
 @pytest.mark.parametrize("size", [2, 7, 30, 100])
 @pytest.mark.parametrize("rate", [1e-10, 1e-6, 1e-2, 0.5, 1 - 1e-9])
 @pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 10.0])
-def test_digits_of_a_group(mu: float, rate: float, size: int) -> None:
+def test_the_digits_of_a_group_hold(mu: float, rate: float, size: int) -> None:
     """Also where none of the units is seen: there the weights of those terms are what is left of them."""
     case = Case(mu, rate, size, "removed", 1.0, 0.0, 1.0)
     x = np.concatenate([np.linspace(-12, 12, 13), size * mu + np.linspace(-9.0, 9.0, 7)])

@@ -96,7 +96,7 @@ def test_pure_mechanisms_have_a_finite_epsilon_at_delta_zero(name: str, epsilon:
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("noise", [1e6, 30.0, 1.0, 1e-3])
-def test_gaussian_mechanisms(noise: float, count: int) -> None:
+def test_many_gaussian_mechanisms_have_every_answer(noise: float, count: int) -> None:
     many = count * privacy.gaussian(noise)
     check_answers(many, DELTAS, EPSILONS)
     assert many.epsilon(delta=0.0) == math.inf
@@ -104,25 +104,25 @@ def test_gaussian_mechanisms(noise: float, count: int) -> None:
 
 @pytest.mark.parametrize("count", [7, 1_000_000, 1_000_000_000])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
-def test_many_pure_mechanisms(epsilon: float, count: int) -> None:
+def test_many_pure_mechanisms_have_every_answer(epsilon: float, count: int) -> None:
     check_answers(count * privacy.pure(epsilon))
 
 
 @pytest.mark.parametrize("count", [7, 1_000_000_000])
 @pytest.mark.parametrize("scale", [1e6, 10.0, 1e-4])
-def test_many_laplace_mechanisms(scale: float, count: int) -> None:
+def test_many_laplace_mechanisms_have_every_answer(scale: float, count: int) -> None:
     check_answers(count * privacy.laplace(scale))
 
 
 @pytest.mark.parametrize("count", [1_000, 1_000_000_000])
 @pytest.mark.parametrize("rate", RATES)
-def test_many_sampled_gaussians(rate: float, count: int) -> None:
+def test_many_sampled_gaussians_have_every_answer(rate: float, count: int) -> None:
     check_answers(count * privacy.gaussian(1.0).sampled(rate=rate))
 
 
 @pytest.mark.parametrize("count", [1_000, 1_000_000_000])
 @pytest.mark.parametrize("rate", RATES)
-def test_many_sampled_answers(rate: float, count: int) -> None:
+def test_many_sampled_answers_have_every_answer(rate: float, count: int) -> None:
     many = count * privacy.randomized_response(epsilon=2.0).sampled(rate=rate)
     check_answers(many)
     assert math.isclose(many.epsilon(delta=0.0), count * math.log1p(rate * math.expm1(2.0)), rel_tol=1e-9)
@@ -130,7 +130,7 @@ def test_many_sampled_answers(rate: float, count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 1_000, 1_000_000_000])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-300), (0.1, 1e-12), (1e4, 0.999)])
-def test_many_approximate_mechanisms(epsilon: float, delta: float, count: int) -> None:
+def test_many_approximate_mechanisms_have_every_answer(epsilon: float, delta: float, count: int) -> None:
     many = count * privacy.approximate(epsilon, delta)
     check_answers(many)
     leaked = -math.expm1(count * math.log1p(-delta))
@@ -181,7 +181,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("count", [1, 1_000_000_000])
 @pytest.mark.parametrize("name", OTHERS)
-def test_everything_else(name: str, count: int) -> None:
+def test_many_of_every_other_mechanism_have_every_answer(name: str, count: int) -> None:
     check_answers(count * OTHERS[name]())
 
 
@@ -197,11 +197,11 @@ def test_every_view_of_everything_else(name: str) -> None:
     assert 0 <= once.posterior_exceeds(0.9, prior=0.5) <= 1
 
 
-def test_disjoint_parts() -> None:
+def test_disjoint_parts_have_every_answer() -> None:
     check_answers(privacy.parallel(privacy.laplace(1.0), privacy.gaussian(1.0), 5 * privacy.pure(0.1)))
 
 
-def test_a_thousand_different_mechanisms() -> None:
+def test_a_thousand_different_mechanisms_have_every_answer() -> None:
     tree = privacy.pure(1e-6)
     for i in range(1, 480):
         tree = tree + privacy.gaussian(50.0 + i) + privacy.pure(1e-4 + 1e-6 * i)

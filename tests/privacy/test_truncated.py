@@ -80,7 +80,7 @@ def sampled_gaussian_law(rate, noise, steps, removes, *, step=4e-5, low=-2.0, hi
     ("rate", "noise", "steps", "order"),
     [(0.001, 0.8, 1000, 22.0), (0.01, 2.0, 300, 22.0), (0.001, 0.8, 1000, 9.0)],
 )
-def test_a_training_run(rate, noise, steps, order):
+def test_a_truncated_training_run_has_its_computed_divergence(rate, noise, steps, order):
     run = steps * privacy.gaussian(noise).sampled(rate)
     (row,) = truncations(run, (8e-8,), order)
     ways = [cut(*sampled_gaussian_law(rate, noise, steps, removes), 8e-8, order) for removes in (True, False)]
@@ -97,7 +97,7 @@ def test_a_tiny_probability_is_resolved_too():
     assert truncations(run, (1e-30,), 1.5) == [], "not under the slight tilt that so low an order allows"
 
 
-def test_a_gaussian():
+def test_a_truncated_gaussian_has_its_closed_form():
     """Loss N(μ²/2, μ²): the tail and the truncated moment in closed form."""
     mu, order, delta = 0.5, 10.0, 1e-6
     (row,) = truncations(privacy.gaussian(1 / mu), (delta,), order)

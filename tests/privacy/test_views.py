@@ -85,7 +85,7 @@ ALARMS = (0.0, 1e-9, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0)
 
 @pytest.mark.parametrize("alarm", ALARMS)
 @pytest.mark.parametrize("noise", [0.2, 1.0, 20.0])
-def test_tradeoff_of_a_gaussian(noise: float, alarm: float) -> None:
+def test_the_tradeoff_of_a_gaussian_is_its_closed_form(noise: float, alarm: float) -> None:
     if alarm in (0.0, 1.0):
         truth = mpf(1 - alarm)
     else:
@@ -96,7 +96,7 @@ def test_tradeoff_of_a_gaussian(noise: float, alarm: float) -> None:
 
 
 @pytest.mark.parametrize("alarm", ALARMS)
-def test_tradeoff_of_finite_mechanisms(alarm: float) -> None:
+def test_the_tradeoff_of_finite_mechanisms_is_that_of_the_oracle(alarm: float) -> None:
     cases = [
         (privacy.randomized_response(epsilon=1.0), oracle.randomized_response(1)),
         (privacy.randomized_response(epsilon=2.0, outcomes=5), oracle.randomized_response(2, 5)),
@@ -111,7 +111,7 @@ def test_tradeoff_of_finite_mechanisms(alarm: float) -> None:
 
 
 @pytest.mark.parametrize("alarm", ALARMS)
-def test_tradeoff_of_a_composition(alarm: float) -> None:
+def test_the_tradeoff_of_a_composition_is_that_of_the_oracle(alarm: float) -> None:
     truth = oracle.miss_rate(oracle.composed(*[oracle.randomized_response(0.5)] * 4), alarm)
     found = (4 * privacy.randomized_response(epsilon=0.5)).tradeoff(false_alarm=alarm)
     assert 0 <= found <= truth + mpf("1e-16")
@@ -119,7 +119,7 @@ def test_tradeoff_of_a_composition(alarm: float) -> None:
 
 
 @pytest.mark.parametrize("prior", [1e-6, 0.1, 0.5, 0.99])
-def test_posterior_of_an_answer(prior: float) -> None:
+def test_the_posterior_of_an_answer_is_that_of_bayes(prior: float) -> None:
     odds = exp(1) * mpf(prior) / (1 - mpf(prior))
     found = privacy.randomized_response(epsilon=1.0).posterior(prior=prior)
     assert abs(found / (odds / (1 + odds)) - 1) <= CLOSED
@@ -148,7 +148,7 @@ def test_the_probability_that_a_posterior_exceeds_a_level() -> None:
         (lambda: 6 * privacy.gaussian(2.0), mpf("0.75"), mpf("1.5")),
     ],
 )
-def test_moments_of_the_loss(make: Callable[[], Any], mean: mpf, variance: mpf | None) -> None:
+def test_the_moments_of_the_loss_are_right(make: Callable[[], Any], mean: mpf, variance: mpf | None) -> None:
     loss = make().loss()
     assert abs(loss.mean - mean) <= NARROW * mean
     assert variance is None or abs(loss.variance - variance) <= NARROW * variance

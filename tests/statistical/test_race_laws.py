@@ -61,7 +61,7 @@ def test_the_largest_is_chosen_with_its_odds(noise, least, count, monkeypatch):
     fit.accepts(chosen, lambda k: right[k], lambda k: doubled[k])
 
 
-def test_known_odds():
+def test_the_odds_by_quadrature_are_the_known_ones():
     known = [0.07424924482905, 0.12783540977227, 0.31801458991782, 0.47990075548086]
     assert ODDS["exponential"](SCORES / 2) == pytest.approx(known, abs=1e-7)
     known = [0.09415527994057, 0.15523581278674, 0.32863421824842, 0.42197468902427]

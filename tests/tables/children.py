@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +24,8 @@ import pyarrow.parquet as pq
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from tests.processes import run_module
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = 20_000
 #: Seconds that a child may take; it takes a fraction of one.
 PATIENCE = 60
@@ -36,18 +35,7 @@ WITH_DAYS = "SELECT ward, SUM(days) AS days FROM visits GROUP BY ward"
 
 def run(source: str, folder: Path, address: str = "") -> dict[str, Any]:
     """What the parent and its child say of a source."""
-    words = [
-        sys.executable,
-        "-W",
-        "ignore::DeprecationWarning",
-        "-m",
-        "tests.tables.children",
-        source,
-        str(folder),
-        address,
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = run_module("tests.tables.children", source, str(folder), address, timeout=300)
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 

@@ -74,7 +74,7 @@ def test_a_quotient_is_rounded_down_and_null_at_zero(one, other):
 
 
 @pytest.mark.parametrize("one", GRIDS)
-def test_functions_of_one_number(one):
+def test_functions_of_one_number_are_exact(one):
     a = number("a", *one)
     for row, (x,) in cases(a):
         assert exact(build.absolute(a), row) == abs(x)
@@ -177,7 +177,7 @@ def test_written_numbers_stay_exact():
     assert value(compare.is_in(F(1), [F(1), F(2)]), {}) is True
 
 
-def test_constants_of_every_kind():
+def test_constants_have_the_type_of_their_value():
     assert build.constant("x").type.kind == TEXT
     assert build.constant(True) is build.TRUE
     assert build.constant(None) is build.NULL

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import sys
 
 import pytest
 
@@ -465,33 +463,6 @@ def test_postgres_conforms(postgres_database):
     engine.close()
 
 
-@pytest.fixture(scope="module")
-def spark_session():
-    sql = pytest.importorskip("pyspark.sql")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.log.level": "OFF",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",  # compiling takes longer than a few rows do
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.session.timeZone": "America/Los_Angeles",  # nothing depends on it
-    }
-    builder = sql.SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # for functions in Python
-        session = builder.getOrCreate()
-    yield session
-    session.stop()
-
-
 def test_spark_conforms(spark_session):
     engine = engines.spark(spark_session, nasty.spark_frames(spark_session), units=UNITS)
     assert conforms(engine, SLOWLY, batch=60)
@@ -514,14 +485,14 @@ def test_postgres_conforms_in_every_case(postgres_database):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_spark_conforms_under_both_rules_for_errors(spark_session, ansi):
+def test_spark_conforms_under_both_rules_for_errors(spark_session, setting, ansi):
     compiled = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
     for name, value in {
         **compiled,
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": ansi,
     }.items():
-        spark_session.conf.set(name, value)
+        setting(name, value)
     engine = engines.spark(spark_session, nasty.spark_frames(spark_session), units=UNITS)
     assert conforms(engine, 13)
     engine.close()

@@ -465,7 +465,7 @@ def test_a_check_refuses_without_reading_a_row():
 # --- types and values of one engine ----------------------------------------------------------------
 
 
-def test_odd_types_of_duckdb():
+def test_odd_types_of_duckdb_are_read_or_refused():
     connection = duckdb.connect()
     connection.execute("""
         CREATE TABLE t (u UUID, name VARCHAR COLLATE NOCASE, huge HUGEINT, big UBIGINT, mood ENUM ('sad', 'ok'),
@@ -515,7 +515,7 @@ def test_odd_types_of_duckdb():
         )
 
 
-def test_odd_types_of_polars():
+def test_odd_types_of_polars_are_read_or_refused():
     frame = polars.DataFrame(
         {
             "u": [1, 1, 2],
@@ -550,7 +550,7 @@ def test_odd_types_of_polars():
         engine.sums(BoundedSums(Private("t"), (number("deep", -9, 9 << 19, 19, "t"),), (), OnceScheme()))
 
 
-def test_odd_types_of_postgres(postgres_database):
+def test_odd_types_of_postgres_are_read_or_refused(postgres_database):
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("""

@@ -27,12 +27,10 @@ from discreet.tables.data.sums import (
     UnitSizes,
 )
 from discreet.tables.data.types import NUMBER, TEXT, Type
-from tests.tables.test_conformance import spark_session, whole
+from tests.tables.test_conformance import whole
 
 duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")
-
-__all__ = ["spark_session"]
 
 G = Read("t", "g", Type(TEXT))
 X = Read("t", "x", Type(NUMBER, 0, 10))

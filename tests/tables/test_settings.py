@@ -15,11 +15,9 @@ from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.results import _WHOLE
 from tests.tables.reference import Reference
-from tests.tables.test_conformance import spark_session, whole
+from tests.tables.test_conformance import whole
 
 duckdb = pytest.importorskip("duckdb")
-
-__all__ = ["spark_session"]
 
 
 def naive(*parts):
@@ -179,20 +177,6 @@ SPARK = [
 def spark_table(spark_session):
     types = TYPES.format(text="string", naive="timestamp_ntz", zoned="timestamp", real="double")
     return spark_session.createDataFrame([tuple(row.values()) for row in ROWS], types)
-
-
-@pytest.fixture
-def setting(spark_session):
-    """Change settings of the session for a while."""
-    before = {}
-
-    def change(name, value):
-        before.setdefault(name, spark_session.conf.get(name, None))
-        spark_session.conf.set(name, value)
-
-    yield change
-    for name, value in before.items():
-        spark_session.conf.unset(name) if value is None else spark_session.conf.set(name, value)
 
 
 @pytest.mark.parametrize("settings", SPARK, ids=["one", "other"])

@@ -146,7 +146,7 @@ HEAD = '[dataset]\nsource = "x.parquet"\nunit = "id"\n[limits]\nrows_per_unit = 
         (HEAD + '[budget]\nepsilon = 1\nfilter = "lane"', "tracks"),
     ],
 )
-def test_a_slip_of_the_pen_is_refused_and_the_nearest_word_named(tmp_path, text, advice):
+def test_a_mistyped_description_is_refused_and_the_nearest_word_named(tmp_path, text, advice):
     fix = refused(tmp_path, text).split("Fix")[1]
     assert advice in fix
 

@@ -42,12 +42,10 @@ from discreet.tables.data.sums import (
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines.results import _WHOLE
 from tests.postgres import database
-from tests.tables.test_conformance import spark_session, whole
+from tests.tables.test_conformance import whole
 
 duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")
-
-__all__ = ["spark_session"]
 
 ONE = whole(1)
 _NUMBERS = (Type(NUMBER, -10, 10), Type(NUMBER, -WIDEST, WIDEST), Type(NUMBER, 0, 60 << 10, 10))

@@ -15,6 +15,7 @@ import discreet.learn.torch as learn
 from discreet.errors import DiscreetError, RefusedTraining
 from discreet.learn.arguments import WrongArguments
 from discreet.learn.torch import private
+from tests.learn.accounts import Account
 
 X = torch.zeros(40, 3)
 PLAN = {"noise": 1.0, "steps": 2, "batch": 10, "size": 40}
@@ -52,22 +53,15 @@ def test_arguments_that_do_not_fit_are_refused_with_a_code(entry: str) -> None:
             call()
 
 
-class Payer:
-    paid = 0
-
-    def charge(self, *_: Any, **__: Any) -> None:
-        self.paid += 1
-
-
 @pytest.mark.parametrize("word", list(inspect.signature(private).parameters))
 def test_whatever_a_parameter_is_a_run_begins_or_is_refused_unpaid(word: str) -> None:
     for value in [one for one in STRANGE if not (word == "clipper" and callable(one))]:
-        payer, (model, optimizer) = Payer(), pair()
+        payer, (model, optimizer) = Account(), pair()
         given = {"model": model, "optimizer": optimizer, "data": X, "session": payer, **PLAN, word: value}
         try:
             private(**given).close()
         except DiscreetError:
-            assert payer.paid == 0
+            assert payer.paid == []
 
 
 @pytest.mark.parametrize(
@@ -112,11 +106,11 @@ def test_a_run_is_not_made_by_hand_and_follows_schedulers_only() -> None:
 
 
 def test_an_optimizer_that_needs_a_closure_is_refused_unpaid() -> None:
-    payer = Payer()
+    payer = Account()
     with pytest.raises(RefusedTraining, match="LBFGS") as refused:
         private(*pair(torch.optim.LBFGS), X, **PLAN, session=payer)
     assert refused.value.code == "DP916"
-    assert payer.paid == 0
+    assert payer.paid == []
 
 
 @pytest.mark.parametrize("fused", [False, True])

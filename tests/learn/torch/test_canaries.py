@@ -41,32 +41,26 @@ def test_right_training_on_drawn_batches_is_not_accused():
     assert report.epsilon_at_least <= run.epsilon(1e-9)
 
 
-def test_noise_that_is_missing_is_found(monkeypatch):
-    without_noise(monkeypatch)
+@pytest.mark.parametrize("break_noise", [without_noise, with_noise_for_the_mean])
+def test_noise_that_is_missing_or_too_weak_is_found(break_noise, monkeypatch):
+    break_noise(monkeypatch)
     run, report = audited()
     assert report.refutes(run.guarantee)
 
 
-def test_a_divisor_that_takes_noise_away_is_found(monkeypatch):
-    with_noise_for_the_mean(monkeypatch)
-    run, report = audited()
-    assert report.refutes(run.guarantee)
+class ClippedTooWide(Reference):
+    """Clips to another norm than the noise is for."""
 
-
-@pytest.mark.parametrize("clipper", [ClippedAfterAveraging, NotClipped])
-def test_records_that_are_not_clipped_each_are_found(clipper):
-    run, report = audited(clipper=clipper)
-    assert report.refutes(run.guarantee)
-
-
-def test_records_that_are_clipped_to_another_norm_than_the_noise_is_for_are_found():
-    run, report = audited(clipper=_Wider, canaries=200)
-    assert report.refutes(run.guarantee)
-
-
-class _Wider(Reference):
     def clipped_sum(self, losses, *, clip, weights=None):
         return super().clipped_sum(losses, clip=60 * clip, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("clipper", "canaries"), [(ClippedAfterAveraging, COUNT), (NotClipped, COUNT), (ClippedTooWide, 200)]
+)
+def test_records_that_are_not_clipped_each_to_the_norm_of_the_noise_are_found(clipper, canaries):
+    run, report = audited(clipper=clipper, canaries=canaries)
+    assert report.refutes(run.guarantee)
 
 
 def test_a_canary_is_clipped_like_a_record_and_seen_through_noise_only():

@@ -17,10 +17,7 @@ from discreet.learn.torch.pieces.patches import PatchProducts
 from discreet.learn.torch.rules.convolution import _window
 from tests.learn.torch.brute import clipped, wavy
 
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def cancelling(records, positions, inputs, outputs, dtype):

@@ -11,10 +11,7 @@ from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import guards
 from discreet.learn.torch.clip import Clipper
 
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 class Product(torch.autograd.Function):

@@ -12,14 +12,7 @@ from discreet.learn.torch.pieces import outer
 from tests.learn.torch.brute import check_equal, clipped, record_gradients
 
 RECORDS = 5
-
-
-@pytest.fixture(autouse=True)
-def _doubles():
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 def numbers(*shape):

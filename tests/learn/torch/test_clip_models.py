@@ -17,14 +17,7 @@ from discreet.learn.torch.clip import Clipper
 from tests.learn.torch.brute import check_equal, clipped, wavy
 
 RECORDS = 5
-
-
-@pytest.fixture(autouse=True)
-def _doubles():
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +31,7 @@ def _doubles():
     ],
 )
 @pytest.mark.parametrize("training", [True, False])
-def test_encoders_of_torch(model, training):
+def test_encoders_of_torch_are_clipped_as_by_hand(model, training):
     check_equal(model().train(training), torch.randn(RECORDS, 6, 8))
 
 
@@ -52,7 +45,7 @@ class Translator(nn.Module):
         return self.inner(x, x[:, :4] * 0.5, tgt_mask=mask, tgt_is_causal=True)
 
 
-def test_encoder_and_decoder():
+def test_an_encoder_and_its_decoder_are_clipped_as_by_hand():
     check_equal(Translator(), torch.randn(RECORDS, 6, 8))
 
 
@@ -139,7 +132,7 @@ class Residual(nn.Module):
         return self.head(functional.relu_(inside + self.around(x)).mean((2, 3)))
 
 
-def test_a_residual_block():
+def test_a_residual_block_is_clipped_as_by_hand():
     check_equal(Residual(), torch.randn(RECORDS, 3, 8, 8))
 
 

@@ -31,7 +31,7 @@ def test_small_tensors_and_those_of_a_processor_have_no_kernel():
 
 @needs_gpu
 @pytest.mark.parametrize("kind", KINDS)
-def test_scaled(kind):
+def test_values_are_scaled_by_the_factor_of_their_record(kind):
     values, share = spoilt(kind)
     assert large(values)
     before = values.clone()
@@ -42,7 +42,7 @@ def test_scaled(kind):
 
 @needs_gpu
 @pytest.mark.parametrize("kind", KINDS)
-def test_cleared(kind):
+def test_values_of_records_that_are_spoilt_are_cleared(kind):
     values, share = spoilt(kind)
     wanted = values.clone()
     wanted[[1, 4]] = 0

@@ -14,13 +14,13 @@ from discreet.learn.torch.plan import plan_of
 PLAIN = {"size": 1000, "batch": 100, "steps": 7, "noise": 2.0}
 
 
-def test_poisson_batches():
+def test_poisson_batches_have_the_guarantee_of_poisson_samples():
     assert plan_of(**PLAIN).guarantee == 7 * privacy.gaussian(2.0).sampled(0.1)
     replaced = plan_of(**PLAIN, relation="replace")
     assert replaced.guarantee == 7 * privacy.gaussian(2.0).sampled(0.1, relation="replace")
 
 
-def test_fixed_batches():
+def test_fixed_batches_have_the_guarantee_of_samples_without_replacement():
     wanted = privacy.gaussian(2.0).sampled(0.1, "without-replacement", "replace")
     assert plan_of(**PLAIN, sampling="fixed").guarantee == 7 * wanted
 

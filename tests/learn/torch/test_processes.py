@@ -36,12 +36,12 @@ def assert_refused(model, optimizer=None):
     return refusal.value
 
 
-def test_copies_on_several_devices():
+def test_copies_on_several_devices_are_refused():
     assert "DataParallel" in assert_refused(torch.nn.DataParallel(small())).what
     assert_refused(torch.nn.Sequential(torch.nn.DataParallel(small())))
 
 
-def test_copies_in_several_processes(group):
+def test_copies_in_several_processes_are_refused(group):
     assert_refused(torch.nn.parallel.DistributedDataParallel(small()))
     mesh = init_device_mesh("cpu", (1,))
     model = small()

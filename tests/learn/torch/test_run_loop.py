@@ -167,7 +167,7 @@ def test_a_data_set_of_any_kind():
 
 
 @pytest.mark.parametrize("sampling", ["fixed", "full"])
-def test_other_ways_to_draw(sampling):
+def test_other_ways_to_sample_have_their_batch_sizes(sampling):
     settings = {"sampling": sampling, "size": None} | ({"batch": None} if sampling == "full" else {})
     run, optimizer = start_run(**settings)
     for x, y in run:
@@ -203,7 +203,7 @@ def test_any_optimizer_steps(make, exact):
     assert run.steps == 3
 
 
-def test_several_optimizers_and_groups():
+def test_several_optimizers_and_groups_may_step():
     model = small()
     first = torch.optim.SGD(
         [{"params": [model[0].weight], "lr": 0.1}, {"params": [model[0].bias], "lr": 0.2}]
@@ -304,7 +304,7 @@ def test_half_precision_weights_get_noise_before_they_are_rounded():
     assert model[0].weight.dtype == torch.bfloat16
 
 
-def test_level_and_words():
+def test_a_run_says_its_level_and_what_it_assumes():
     run, optimizer = start_run(noise=None, epsilon=1, delta=1e-5, size=None)
     assert run.level == "C"
     assert "layer" in run.report()

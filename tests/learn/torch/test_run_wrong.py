@@ -24,15 +24,9 @@ from discreet.learn.torch import private
 from discreet.ledger import Ledger, Limit
 from discreet.privacy import gaussian
 from tests.learn.torch.reference import data, loop, small, start_run
+from tests.refusals import assert_refused
 
 LEVELS = pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
-
-
-def assert_refused(code, call, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    assert caught.value.code == code
-    return caught.value
 
 
 def losses(run, x, y):
