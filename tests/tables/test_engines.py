@@ -298,9 +298,9 @@ def test_polars_makes_the_pairs_of_key_selection_and_of_its_sums_once(monkeypatc
     from discreet.tables.engines import in_polars
 
     grouped = []
-    made = in_polars.Polars._grouped
+    made = in_polars.Polars._group_pairs
     monkeypatch.setattr(
-        in_polars.Polars, "_grouped", lambda *these: [grouped.append(these[1]), made(*these)][1]
+        in_polars.Polars, "_group_pairs", lambda *these: [grouped.append(these[1]), made(*these)][1]
     )
     engine, group = opened("polars", nasty.arrows(), nasty.UNITS), word("g")
     reference, amount = Reference(nasty.TABLES, nasty.UNITS), number("small", -9, 9)

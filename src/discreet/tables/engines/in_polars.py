@@ -175,7 +175,7 @@ class Polars(EngineBase):
 
     # --- pairs, weights, answers -------------------------------------------------------------------
 
-    def _valued(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _rows_with_features(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """u, k0 …, v0 … for each row, from the unit and the cells of rows; of single rows n too."""
         write, single = self._writer().write, self._single(pairs.rows)
         keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
@@ -195,14 +195,14 @@ class Polars(EngineBase):
             return valued.with_columns(n=narrow(1)).select(*keys, "n", *values)
         return valued.select(UNIT, *keys, *values)
 
-    def _grouped(self, pairs: Pairs, rows: pl.DataFrame) -> Parts:
+    def _group_pairs(self, pairs: Pairs, rows: pl.DataFrame) -> Parts:
         """u, k0 …, n, v0 … for each unit and group, from the rows with their keys and features."""
         sums = [
             pl.col(name).cast(pl.Int64 if is_narrow_sum(feature) else pl.Int128).sum()
             for feature, name in zip(pairs.features, pairs.sum_names, strict=True)
         ]
         return [
-            _shrunk(part.group_by(UNIT, *pairs.key_names).agg(pl.len().alias("n"), *sums).collect(), pairs)
+            _shrink(part.group_by(UNIT, *pairs.key_names).agg(pl.len().alias("n"), *sums).collect(), pairs)
             for part in _parts_of(rows)
         ]
 
@@ -214,14 +214,16 @@ class Polars(EngineBase):
         def of_present() -> Parts:
             stored = rows.collect().lazy()
             if single:
-                return [self._valued(pairs, stored).collect()]
+                return [self._rows_with_features(pairs, stored).collect()]
             # a frame that was evaluated twice on its way may have told the filter something else
             known = stored.filter(pl.col(UNIT).is_not_null())
-            return self._grouped(pairs, self._valued(pairs, known).collect())
+            return self._group_pairs(pairs, self._rows_with_features(pairs, known).collect())
 
         def of_frozen() -> Parts:
-            valued = self._valued(pairs, rows)
-            return [valued.collect()] if single else self._grouped(pairs, valued.collect(engine="streaming"))
+            valued = self._rows_with_features(pairs, rows)
+            return (
+                [valued.collect()] if single else self._group_pairs(pairs, valued.collect(engine="streaming"))
+            )
 
         def make() -> Parts:
             self._frozen.check()
@@ -229,7 +231,7 @@ class Polars(EngineBase):
             self._frozen.check()
             return parts
 
-        self._valued(pairs, rows)  # refuses what cannot be asked, before anything is run
+        self._rows_with_features(pairs, rows)  # refuses what cannot be asked, before anything is run
 
         return make
 
@@ -287,9 +289,9 @@ class Polars(EngineBase):
 
     def _answer(self, asked: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
         """k0 …, s0 …: the sums of the parts, added up one after the other."""
-        summed = self._answer_of(asked, pairs, parts[0].lazy()).collect()
+        summed = self._part_of_answer(asked, pairs, parts[0].lazy()).collect()
         for part in parts[1:]:
-            both = pl.concat([summed, self._answer_of(asked, pairs, part.lazy()).collect()]).lazy()
+            both = pl.concat([summed, self._part_of_answer(asked, pairs, part.lazy()).collect()]).lazy()
             sums = pl.all().exclude(pairs.key_names).sum()
             summed = (
                 both.group_by(*pairs.key_names).agg(sums) if asked.keys else both.select(sums)
@@ -298,7 +300,7 @@ class Polars(EngineBase):
             return summed.filter(pl.col("s0") > wide(0))
         return summed
 
-    def _answer_of(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _part_of_answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         once = isinstance(asked.scheme, OnceScheme)
         weighted = frame if once else self._with_weights(asked, pairs, frame)
         sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked, pairs)
@@ -375,7 +377,7 @@ def _parts_of(rows: pl.DataFrame) -> list[pl.LazyFrame]:
     return [rows.lazy().filter(pl.lit(part) == number) for number in range(parts)]
 
 
-def _shrunk(part: pl.DataFrame, pairs: Pairs) -> pl.DataFrame:
+def _shrink(part: pl.DataFrame, pairs: Pairs) -> pl.DataFrame:
     """Units and sums in as few bytes as they need."""
     names = [name for name in (UNIT, *pairs.sum_names) if part.schema[name] == pl.Int64]
     return part.with_columns(part[name].shrink_dtype() for name in names)
