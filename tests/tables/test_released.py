@@ -35,7 +35,10 @@ def count(draw: str, values, noise=LAPLACE) -> Noisy:
 def weeks(draw: str, values, noise=LAPLACE) -> Answer:
     groups = [(week,) for week in range(len(values))]
     return Answer.of(
-        keys=["week"], groups=groups, columns={"n": count(draw, values, noise)}, guarantee=dp.privacy.pure(0.1)
+        keys=["week"],
+        groups=groups,
+        columns={"n": count(draw, values, noise)},
+        guarantee=dp.privacy.pure(0.1),
     )
 
 
@@ -73,9 +76,7 @@ def test_a_window_over_released_rows_is_that_of_duckdb(session, window):
     released.execute("CREATE TABLE released (race TEXT, sex TEXT, c DOUBLE)")
     released.executemany("INSERT INTO released VALUES (?, ?, ?)", [row[:3] for row in answer.rows()])
     over = window.replace("COUNT(*)", "c").replace("c OVER", "COUNT(*) OVER")
-    expected = dict(
-        released.execute(f"SELECT race || sex, {over} FROM released").fetchall()  # noqa: S608 - a test's own text
-    )
+    expected = dict(released.execute(f"SELECT race || sex, {over} FROM released").fetchall())
     shown = {f"{row['race']}{row['sex']}": row["w"] for row in answer}
     assert shown.keys() == expected.keys()
     for group, value in expected.items():
@@ -151,7 +152,10 @@ def test_the_guarantee_of_a_result_is_that_of_all_its_answers():
 
 
 def test_repeated_measurements_are_weighted_by_their_precision():
-    precise, coarse = weeks("a", [100.0], LaplaceDistribution(10.0)), weeks("b", [130.0], LaplaceDistribution(20.0))
+    precise, coarse = (
+        weeks("a", [100.0], LaplaceDistribution(10.0)),
+        weeks("b", [130.0], LaplaceDistribution(20.0)),
+    )
     mean = precise.combine(coarse).columns["n"]
     assert mean.values[0] == pytest.approx(106.0)
     assert mean.hi[0] - mean.lo[0] < 0.95 * (precise.columns["n"].hi[0] - precise.columns["n"].lo[0])
@@ -177,8 +181,7 @@ def test_unlike_answers_are_refused():
     mean = Noisy((1.0,), (0.5,), (1.5,), text="AVG(x)")
     means = Answer.of(keys=[], groups=[()], columns={"m": mean})
     assert_refused("DP107", lambda: means.combine(means))
-    with pytest.raises(TypeError):
-        one / "two"
+    assert_refused("DP104", lambda: one / "two")
 
 
 # --- intervals ---------------------------------------------------------------------------------------

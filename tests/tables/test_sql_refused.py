@@ -63,7 +63,6 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits LIMIT 10 PERCENT": ("DP702", "LIMIT"),
     "SELECT COUNT(*) FROM visits LIMIT days": ("DP705", "LIMIT"),
     "SELECT COUNT(*) FROM visits LIMIT -1": ("DP705", "LIMIT"),
-    "SELECT COUNT(*) FROM visits QUALIFY COUNT(*) > 1": ("DP702", "QUALIFY"),
     "SELECT COUNT(*) INTO x FROM visits": ("DP702", "INTO"),
     "SELECT COUNT(*) FROM visits FOR UPDATE": ("DP702", "FOR UPDATE"),
     "SELECT /*+ FAST */ COUNT(*) FROM visits": ("DP702", "hint"),

@@ -112,7 +112,9 @@ def _by_series(scales: tuple[float, ...], deviation: float, beta: float) -> floa
     def tail(t: float) -> float:
         return 1 - t / around - float(coefficients @ np.sin(frequency * t)) + error
 
-    return start if tail(start) > beta else bisect(lambda t: tail(t) <= beta, yes=start, no=0.0, steps=_TURNS)[0]
+    return (
+        start if tail(start) > beta else bisect(lambda t: tail(t) <= beta, yes=start, no=0.0, steps=_TURNS)[0]
+    )
 
 
 def _by_moments(scales: tuple[float, ...], deviation: float, beta: float) -> float:

@@ -15,8 +15,8 @@ noise, on its own. The notes say what an interval does not include, such as bias
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -271,12 +271,20 @@ class Answer:
     def __mul__(self, other: Answer | float) -> Answer:
         return self._apply("*", other)
 
+    def __rmul__(self, other: float) -> Answer:
+        return self._apply("*", other)
+
     def __truediv__(self, other: Answer | float) -> Answer:
         return self._apply("/", other)
 
     def _apply(self, op: str, other: Answer | float) -> Answer:
         if isinstance(other, bool) or not isinstance(other, Answer | int | float):
-            return NotImplemented
+            raise BadParameter(
+                "DP104",
+                "arithmetic with an answer needs another answer, or a number.",
+                why="each number of the answer needs one number that belongs to it.",
+                fix="answer / other_answer   or   100 * answer",
+            )
         return arithmetic.apply(op, self, other)
 
     def share(self, *within: str) -> Answer:
@@ -298,7 +306,7 @@ class Answer:
 
         >>> answer = Answer.of(keys=["week"], groups=[(1,), (2,)], columns={"n": Noisy((3, 5), (1, 3), (5, 7))})
         >>> answer.running_total().columns["n"].values
-        (3, 8)
+        (3.0, 8.0)
         """
         return arithmetic.running_total(self, within)
 

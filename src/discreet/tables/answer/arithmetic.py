@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
@@ -69,7 +70,9 @@ def average(answers: Sequence[Answer]) -> Answer:
     first = answers[0]
     for other in answers[1:]:
         if other.keys != first.keys or {*other.columns} != {*first.columns}:
-            raise _unlike_error("their columns differ", "a.combine(b)   where b answers the same question as a")
+            raise _unlike_error(
+                "their columns differ", "a.combine(b)   where b answers the same question as a"
+            )
         if sorted(map(repr, other.groups)) != sorted(map(repr, first.groups)):
             raise _unlike_error("their groups differ", "a.combine(b)   where b shows the same groups as a")
     columns = {}
@@ -81,7 +84,9 @@ def average(answers: Sequence[Answer]) -> Answer:
         nodes = [_weighted(name, nodes) for nodes in zip(*measured, strict=True)]
         columns[name] = column_of_nodes(nodes, column.text, whole=False, nonnegative=column.nonnegative)
         columns[name] = replace(columns[name], whole=column.whole)
-    return replace(_together(answers, ("Each number is a weighted mean of several releases of it.",)), columns=columns)
+    return replace(
+        _together(answers, ("Each number is a weighted mean of several releases of it.",)), columns=columns
+    )
 
 
 def _weighted(name: str, nodes: Sequence[Node]) -> Linear:
@@ -150,7 +155,7 @@ def pivot(answer: Answer, key: str) -> Answer:
             label = str(value) if len(answer.columns) == 1 else f"{name}_{value}"
             columns[label] = replace(_pick(column, rows), text=f"{column.text or name}, {key} = {value}")
     if len(columns) < len(values) * len(answer.columns) or columns.keys() & set(kept):
-        raise _unlike_error(f"two columns would have one name", "rename the columns of the question with AS")
+        raise _unlike_error("two columns would have one name", "rename the columns of the question with AS")
     return replace(answer, keys=kept, groups=groups, columns=columns)
 
 
@@ -163,8 +168,15 @@ def _pick(column: Noisy, rows: Sequence[int | None]) -> Noisy:
     def of(part: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(None if row is None else part[row] for row in rows)
 
-    ends = {"values": of(column.values), "lo": of(column.lo), "hi": of(column.hi)}
-    return replace(column, **ends, interval=None, linear=None, together="")
+    return replace(
+        column,
+        values=of(column.values),
+        lo=of(column.lo),
+        hi=of(column.hi),
+        interval=None,
+        linear=None,
+        together="",
+    )
 
 
 def stack(answers: Sequence[Answer]) -> Answer:
@@ -190,16 +202,20 @@ def stack(answers: Sequence[Answer]) -> Answer:
             nonnegative=all(part.nonnegative for part in parts),
             interval=None,
             together="",
-            linear=CombinedNoise(tuple(sum(forms, []))) if len(forms) == len(parts) else None,
+            linear=CombinedNoise(tuple(chain.from_iterable(forms))) if len(forms) == len(parts) else None,
         )
 
     groups = tuple(group for answer in answers for group in answer.groups)
-    return replace(_together(answers, ()), groups=groups, columns={name: below(name) for name in first.columns})
+    return replace(
+        _together(answers, ()), groups=groups, columns={name: below(name) for name in first.columns}
+    )
 
 
 def _together(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
     """The first answer, with the questions, the notes and the guarantee of all of them."""
-    releases = {str(answer.receipt) if answer.receipt is not None else id(answer): answer for answer in answers}
+    releases = {
+        str(answer.receipt) if answer.receipt is not None else id(answer): answer for answer in answers
+    }
     guarantees = [answer.guarantee for answer in releases.values() if answer.guarantee is not None]
     first = answers[0]
     one = len(releases) == 1
@@ -219,7 +235,9 @@ def _matching_rows(left: Answer, right: Answer) -> tuple[list[int], list[int]]:
     if not right.keys and len(right) == 1:
         return list(range(len(left))), [0] * len(left)
     if {*left.keys} != {*right.keys}:
-        raise _unlike_error("their keys differ", f"ask both with  GROUP BY {', '.join(left.keys) or 'nothing'}")
+        raise _unlike_error(
+            "their keys differ", f"ask both with  GROUP BY {', '.join(left.keys) or 'nothing'}"
+        )
     order = [right.keys.index(name) for name in left.keys]
     places = {tuple(group[at] for at in order): row for row, group in enumerate(right.groups)}
     if len(places) < len(right) or len(set(left.groups)) < len(left):
@@ -232,7 +250,9 @@ def _matching_columns(left: Answer, right: Answer) -> dict[str, str]:
     if len(right.columns) == 1:
         return dict.fromkeys(left.columns, next(iter(right.columns)))
     if not set(left.columns) <= set(right.columns):
-        raise _unlike_error("their columns differ", "give the columns of both questions the same names with AS")
+        raise _unlike_error(
+            "their columns differ", "give the columns of both questions the same names with AS"
+        )
     return {name: name for name in left.columns}
 
 

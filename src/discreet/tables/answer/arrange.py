@@ -19,7 +19,6 @@ from discreet.tables.ask.released import (
     PublicValue,
     ReleasedColumn,
     ReleasedExpression,
-    ReleasedOperation,
     ReleasedWindow,
 )
 
@@ -90,8 +89,9 @@ def _is_whole(answer: Answer, expression: ReleasedExpression) -> bool:
     if isinstance(expression, PublicValue):
         return isinstance(expression.value, int)
     if isinstance(expression, ReleasedWindow):
-        counts = expression.of is None or expression.name == "count"
-        return counts or (expression.name != "avg" and _is_whole(answer, expression.of))
+        if expression.of is None or expression.name == "count":
+            return True
+        return expression.name != "avg" and _is_whole(answer, expression.of)
     if expression.op == "round" and len(expression.parts) == 1:
         return True
     whole = {"+", "-", "*", "abs", "least", "greatest"}
@@ -106,7 +106,7 @@ def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
         return isinstance(expression.value, int | float) and expression.value >= 0
     if isinstance(expression, ReleasedWindow):
         counts = expression.of is None or expression.name == "count"
-        return counts or _is_nonnegative(answer, expression.of)
+        return counts or (expression.of is not None and _is_nonnegative(answer, expression.of))
     parts = [_is_nonnegative(answer, part) for part in expression.parts]
     if expression.op in {"abs", "greatest"}:
         return expression.op == "abs" or any(parts)

@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from discreet.tables.answer.linear import CombinedNoise, Form, add_forms, half_width, quotient_ends, scale_form
+from discreet.tables.answer.linear import (
+    CombinedNoise,
+    Form,
+    add_forms,
+    half_width,
+    quotient_ends,
+    scale_form,
+)
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy
 from discreet.tables.ask.released import (
     PublicValue,
@@ -27,7 +34,18 @@ from discreet.tables.ask.released import (
     ReleasedWindow,
 )
 
-__all__ = ["NULL", "Linear", "Node", "Result", "Unbounded", "add_nodes", "column_of_nodes", "combine", "evaluate", "result_of"]
+__all__ = [
+    "NULL",
+    "Linear",
+    "Node",
+    "Result",
+    "Unbounded",
+    "add_nodes",
+    "column_of_nodes",
+    "combine",
+    "evaluate",
+    "result_of",
+]
 
 #: A quotient with more noises than that has the interval of its parts, which is wider and faster.
 _LONGEST_QUOTIENT = 200
@@ -54,7 +72,7 @@ class Quotient:
     bottom: Linear
 
     @property
-    def value(self) -> float | None:
+    def value(self) -> Any:
         return self.top.value / self.bottom.value if self.bottom.value else None
 
 

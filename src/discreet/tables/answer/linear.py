@@ -135,8 +135,8 @@ def quotient_ends(
         return None
     estimate = numerator / denominator
     step = half_width(add_forms((1.0, form), (-estimate, below)), beta) / abs(denominator)
-    ends = [_quotient_end(top, bottom, estimate, sign * step, beta) for sign in (-1, 1)]
-    return None if None in ends else (ends[0], ends[1])
+    low, high = (_quotient_end(top, bottom, estimate, sign * step, beta) for sign in (-1, 1))
+    return None if low is None or high is None else (low, high)
 
 
 def _quotient_end(
@@ -162,7 +162,7 @@ def _quotient_end(
         if _may_hold(near, far, top, bottom, beta):
             cells.append((near, far))
         elif _is_outside_from(near, top, bottom, beta):
-            ends = (farthest(*cell, _HALVINGS) for cell in reversed(cells))
+            ends = (farthest(near, far, _HALVINGS) for near, far in reversed(cells))
             return next((end for end in ends if end is not None), start)
         near = far
     return None
@@ -181,9 +181,7 @@ def _may_hold(
     return abs(numerator - near * denominator) <= half_width(widest, beta)
 
 
-def _is_outside_from(
-    start: float, top: tuple[float, Form], bottom: tuple[float, Form], beta: float
-) -> bool:
+def _is_outside_from(start: float, top: tuple[float, Form], bottom: tuple[float, Form], beta: float) -> bool:
     """Whether every θ from `start` away from zero, or past it, is outside: in terms of u = 1/θ, one cell to u = 0."""
     (numerator, form), (denominator, below) = top, bottom
     if start == 0 or (numerator / denominator) / start > 1:

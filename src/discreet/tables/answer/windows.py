@@ -30,7 +30,8 @@ def window_nodes(window: ReleasedWindow, count: int, nodes_of: Evaluate) -> list
     for row in range(count):
         parts.setdefault(tuple(nodes[row].value for nodes in partition), []).append(row)
     values: list[Node] = [NULL] * count
-    for rows in parts.values():
+    for unsorted_rows in parts.values():
+        rows = unsorted_rows
         for nodes, descending in reversed(order):
             rows = sort_rows(rows, nodes, descending=descending)
         ranks = [tuple(nodes[row].value for nodes, _ in order) for row in rows]

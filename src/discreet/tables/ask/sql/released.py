@@ -282,41 +282,67 @@ def _cast(post: PostProcessor, node: exp.Expression) -> TypedExpression:
 
 
 def _window(post: PostProcessor, node: exp.Expression) -> TypedExpression:
-    """A function OVER released rows. Its operand is an aggregate or a key, never a column of rows."""
+    """A function OVER released rows. It reads aggregates and keys, never a column of rows."""
+    try:
+        return _released_window(post, node)
+    except RefusedQuestion as refusal:
+        if refusal.code != "DP706":
+            raise
+    raise unsupported_error(node)
+
+
+def _released_window(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "partition_by", "order", "spec", "over")
     call = node.this
     name = name_of(call).lower()
-    if name not in WINDOWS or not isinstance(call, exp.Anonymous):
+    if not isinstance(call, exp.Anonymous) or name not in WINDOWS:
         raise _no_window_error(post, node)
     arguments = require_only(call, "this", "expressions").expressions
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
         arguments = []
     order = _window_order(post, node.args.get("order"))
-    offset, operand, kind = 1, None, NUMBER
     if name in _ORDERED and not order:
         raise question_error(
             "DP705",
             f"{node_text(node)} has no order.",
             f"{name.upper()} depends on the order of the released rows.",
-            f"{name.upper()}(…) OVER (ORDER BY COUNT(*) DESC)",
+            f"{name.upper()}({', '.join(map(node_text, arguments))}) OVER (ORDER BY {_first_number(post)} DESC)",
         )
-    if len(arguments) > (2 if name in {"lag", "lead"} else 1) or bool(arguments) == (name in _NO_OPERAND):
-        if not (name == "count" and not arguments):
-            raise _no_window_error(post, node)
-    if len(arguments) == 2:
-        offset = whole_number(arguments[1], f"the offset of {name.upper()}", 0, _LARGEST)
-    if arguments:
-        value = post.value(arguments[0])
-        numbers = name in {"sum", "avg"}
-        operand, kind = (_of_kind(value, {NUMBER}, arguments[0]), NUMBER) if numbers else (value.of, value.kind)
-        kind = NUMBER if name == "count" else kind
-    partition = tuple(post.value(key).of for key in node.args.get("partition_by") or ())
-    frame = _window_frame(node.args.get("spec"), name)
-    return TypedExpression(ReleasedWindow(name, operand, partition, order, offset, frame), kind)
+    least, most = _ARGUMENTS.get(name, (1, 1))
+    if not least <= len(arguments) <= most:
+        raise _no_window_error(post, node)
+    read = post.value(arguments[0]) if arguments else None
+    if read is not None and name in {"sum", "avg"}:
+        _of_kind(read, {NUMBER}, arguments[0])
+    kind = NUMBER if read is None or name in {"count", "avg"} else read.kind
+    window = ReleasedWindow(
+        name,
+        None if read is None else read.of,
+        tuple(post.value(key).of for key in node.args.get("partition_by") or ()),
+        order,
+        offset=whole_number(arguments[1], f"the offset of {name.upper()}", 0, _LARGEST)
+        if arguments[1:]
+        else 1,
+        frame=_window_frame(node.args.get("spec"), name),
+    )
+    return TypedExpression(window, kind)
 
 
-_NO_OPERAND = {"row_number", "rank", "dense_rank"}
-_ORDERED = {*_NO_OPERAND, "lag", "lead"}
+#: The least and the greatest number of arguments; one, if it is not here.
+_ARGUMENTS = {
+    "row_number": (0, 0),
+    "rank": (0, 0),
+    "dense_rank": (0, 0),
+    "count": (0, 1),
+    "lag": (1, 2),
+    "lead": (1, 2),
+}
+_ORDERED = {"row_number", "rank", "dense_rank", "lag", "lead"}
+
+
+def _first_number(post: PostProcessor) -> str:
+    """An aggregate of the question, for an example."""
+    return next((aggregate.text for aggregate in post.aggregates.all), "COUNT(*)")
 
 
 def _window_order(post: PostProcessor, order: Any) -> tuple[tuple[ReleasedExpression, bool], ...]:
@@ -331,9 +357,7 @@ def _window_frame(spec: Any, name: str) -> tuple[int | None, int | None] | None:
     """ROWS BETWEEN … AND …, as numbers of rows from this one; the default frame is None."""
     if spec is None:
         return None
-    ends = [
-        _frame_end(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")
-    ]
+    ends = [_frame_end(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
     usual = spec.args.get("kind") == "RANGE" and ends == [(None, "PRECEDING"), (0, "")]
     if usual:
         return None
@@ -361,13 +385,12 @@ def _frame_end(end: Any, side: Any) -> Any:
 
 
 def _no_window_error(post: PostProcessor, node: exp.Expression) -> Exception:
-    numbers = [aggregate.text for aggregate in post.aggregates.all] or ["COUNT(*)"]
     return question_error(
         "DP702",
         f"{node_text(node)} is not a window over released numbers that is supported.",
         "windows over released rows are SUM, AVG, COUNT, MIN, MAX, ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE"
         " and LAST_VALUE.",
-        f"SUM({numbers[0]}) OVER ()",
+        f"SUM({_first_number(post)}) OVER ()",
     )
 
 

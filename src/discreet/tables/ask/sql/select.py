@@ -76,6 +76,10 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
         text=statement.text,
         combinations=combinations(tuple(group_key for _, group_key in keys), rows),
     )
+    window = select.find(exp.Window)
+    if window is not None and not post.aggregates.all:
+        # There are no released rows that it could read.
+        raise unsupported_error(window)
     return _with_aggregates(unfinished, post)
 
 
