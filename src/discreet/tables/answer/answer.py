@@ -353,7 +353,7 @@ class Answer:
             "DP105",
             f"the answer has no key {name!r}.",
             why="rows are put together by the keys of their groups.",
-            fix=f"use {', '.join(map(repr, self.keys))}" if self.keys else "ask with GROUP BY",
+            fix=f"use {', '.join(map(repr, self.keys))}" if self.keys else "answer.share()   needs no key",
         )
 
     # --- views, recorded in the notes ------------------------------------------------------

@@ -49,7 +49,7 @@ def apply(op: str, left: Answer, right: Answer | float) -> Answer:
     missing = len(left) - len(rows)
     notes = (f"{missing} groups are left out that stand in one answer only.",) if missing else ()
     groups = tuple(left.groups[row] for row in rows)
-    return replace(_together([left, right], notes), groups=groups, columns=columns)
+    return replace(_joint_answer([left, right], notes), groups=groups, columns=columns)
 
 
 def _map(answer: Answer, text: str, change: Callable[[Node], Node]) -> Answer:
@@ -81,15 +81,16 @@ def average(answers: Sequence[Answer]) -> Answer:
             [nodes_of(answer, ReleasedColumn(name))[row] for row in _matching_rows(first, answer)[1]]
             for answer in answers
         ]
-        nodes = [_weighted(name, nodes) for nodes in zip(*measured, strict=True)]
+        nodes = [_weighted_mean(name, nodes) for nodes in zip(*measured, strict=True)]
         columns[name] = column_of_nodes(nodes, column.text, whole=False, nonnegative=column.nonnegative)
         columns[name] = replace(columns[name], whole=column.whole)
     return replace(
-        _together(answers, ("Each number is a weighted mean of several releases of it.",)), columns=columns
+        _joint_answer(answers, ("Each number is a weighted mean of several releases of it.",)),
+        columns=columns,
     )
 
 
-def _weighted(name: str, nodes: Sequence[Node]) -> Linear:
+def _weighted_mean(name: str, nodes: Sequence[Node]) -> Linear:
     """The mean of independent measurements with the least variance."""
     linear = [node for node in nodes if isinstance(node, Linear) and node.form and node.is_number]
     if len(linear) < len(nodes):
@@ -97,7 +98,7 @@ def _weighted(name: str, nodes: Sequence[Node]) -> Linear:
             "DP107",
             f"{name!r} cannot be combined.",
             why="only counts and sums have a noise whose variance is known.",
-            fix="combine answers of COUNT and SUM only",
+            fix="a.combine(b)   where both answer COUNT(*) or SUM(…)",
         )
     if len({frozenset(node.form) for node in linear}) == 1:
         return linear[0]
@@ -155,7 +156,9 @@ def pivot(answer: Answer, key: str) -> Answer:
             label = str(value) if len(answer.columns) == 1 else f"{name}_{value}"
             columns[label] = replace(_pick(column, rows), text=f"{column.text or name}, {key} = {value}")
     if len(columns) < len(values) * len(answer.columns) or columns.keys() & set(kept):
-        raise _unlike_error("two columns would have one name", "rename the columns of the question with AS")
+        raise _unlike_error(
+            "two columns would have one name", "give the keys of the question other names with  AS"
+        )
     return replace(answer, keys=kept, groups=groups, columns=columns)
 
 
@@ -207,11 +210,11 @@ def stack(answers: Sequence[Answer]) -> Answer:
 
     groups = tuple(group for answer in answers for group in answer.groups)
     return replace(
-        _together(answers, ()), groups=groups, columns={name: below(name) for name in first.columns}
+        _joint_answer(answers, ()), groups=groups, columns={name: below(name) for name in first.columns}
     )
 
 
-def _together(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
+def _joint_answer(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
     """The first answer, with the questions, the notes and the guarantee of all of them."""
     releases = {
         str(answer.receipt) if answer.receipt is not None else id(answer): answer for answer in answers
@@ -235,13 +238,14 @@ def _matching_rows(left: Answer, right: Answer) -> tuple[list[int], list[int]]:
     if not right.keys and len(right) == 1:
         return list(range(len(left))), [0] * len(left)
     if {*left.keys} != {*right.keys}:
-        raise _unlike_error(
-            "their keys differ", f"ask both with  GROUP BY {', '.join(left.keys) or 'nothing'}"
-        )
+        keys = f"GROUP BY {', '.join(left.keys)}" if left.keys else "no GROUP BY"
+        raise _unlike_error("their keys differ", f"ask both with  {keys}")
     order = [right.keys.index(name) for name in left.keys]
     places = {tuple(group[at] for at in order): row for row, group in enumerate(right.groups)}
     if len(places) < len(right) or len(set(left.groups)) < len(left):
-        raise _unlike_error("a group stands in one of them twice", "show all keys of both questions")
+        raise _unlike_error(
+            "a group stands in one of them twice", "a / b   where no group stands twice in a or b"
+        )
     rows = [row for row, group in enumerate(left.groups) if group in places]
     return rows, [places[left.groups[row]] for row in rows]
 
@@ -251,9 +255,14 @@ def _matching_columns(left: Answer, right: Answer) -> dict[str, str]:
         return dict.fromkeys(left.columns, next(iter(right.columns)))
     if not set(left.columns) <= set(right.columns):
         raise _unlike_error(
-            "their columns differ", "give the columns of both questions the same names with AS"
+            "their columns differ",
+            f"name the column of the second question alike:  AS {_first_missing(left, right)}",
         )
     return {name: name for name in left.columns}
+
+
+def _first_missing(left: Answer, right: Answer) -> str:
+    return next(name for name in left.columns if name not in right.columns)
 
 
 def _unlike_error(reason: str, fix: str) -> BadParameter:

@@ -65,7 +65,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Quotient:
+class ReleasedQuotient:
     """A released number divided by another one."""
 
     top: Linear
@@ -105,7 +105,7 @@ class Unbounded:
     value: Any
 
 
-Node: TypeAlias = Linear | Quotient | Cell | Applied | Unbounded
+Node: TypeAlias = Linear | ReleasedQuotient | Cell | Applied | Unbounded
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def combine(op: str, parts: Sequence[Node]) -> Node:
     return Applied(op, tuple(parts), _apply(op, [part.value for part in parts]))
 
 
-def _linear(op: str, left: Linear, right: Linear) -> Linear | Quotient | None:
+def _linear(op: str, left: Linear, right: Linear) -> Linear | ReleasedQuotient | None:
     if op in {"+", "-"}:
         sign = 1 if op == "+" else -1
         return Linear(left.value + sign * right.value, add_forms((1, left.form), (sign, right.form)))
@@ -170,7 +170,7 @@ def _linear(op: str, left: Linear, right: Linear) -> Linear | Quotient | None:
         factor, noisy = (right, left) if left.form else (left, right)
         return Linear(left.value * right.value, scale_form(noisy.form, factor.value))
     if op == "/" and right.form:
-        return Quotient(left, right)
+        return ReleasedQuotient(left, right)
     if op == "/" and right.value:
         return Linear(left.value / right.value, scale_form(left.form, 1 / right.value))
     return None
@@ -226,7 +226,7 @@ def leaves_of(node: Node) -> Iterator[object]:
     if isinstance(node, Linear):
         if node.form:
             yield frozenset(node.form.items())
-    elif isinstance(node, Quotient):
+    elif isinstance(node, ReleasedQuotient):
         yield node.top.value, node.bottom.value, (*leaves_of(node.top),), (*leaves_of(node.bottom),)
     elif isinstance(node, Cell):
         yield node.row, node.column.together or node.name
@@ -242,7 +242,7 @@ def _ends(node: Node, beta: float) -> tuple[Any, Any] | None:
             return node.value, node.value
         half = half_width(node.form, beta)
         return node.value - half, node.value + half
-    if isinstance(node, Quotient):
+    if isinstance(node, ReleasedQuotient):
         return _quotient(node, beta)
     if isinstance(node, Cell):
         return _cell_ends(node, beta)
@@ -254,7 +254,7 @@ def _ends(node: Node, beta: float) -> tuple[Any, Any] | None:
     return _hull(node.op, [part for part in parts if part is not None])
 
 
-def _quotient(node: Quotient, beta: float) -> tuple[float, float] | None:
+def _quotient(node: ReleasedQuotient, beta: float) -> tuple[float, float] | None:
     top, bottom = (node.top.value, node.top.form), (node.bottom.value, node.bottom.form)
     if len(node.top.form) + len(node.bottom.form) <= _LONGEST_QUOTIENT:
         return quotient_ends(top, bottom, beta)
