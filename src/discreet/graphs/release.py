@@ -12,9 +12,8 @@
 | "propose" | (ε, δ) | a `bound` that was proposed; refuses if it seems not to hold | yes |
 | "global" | ε | the worst graph on so many nodes | yes |
 
-**Guarantee.** What the table says, to one edge that is added or removed, on graphs on `nodes`
-public nodes. Where there is no interval, saying how wrong an answer is would tell how sensitive the
-graph is, which is secret.
+**Guarantee.** The table states it, for one edge added or removed, on graphs with `nodes` public
+nodes. Where there is no interval, the margin of error would reveal how sensitive the graph is.
 
 Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
 `HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a

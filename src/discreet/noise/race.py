@@ -41,8 +41,8 @@ from discreet.noise.scales import Number
 from discreet.noise.source import Source, Words, current
 
 NOISES = ("gumbel", "exponential", "laplace")
-SLACK = 2.0**-24  # how wrong the float of a noisy score may be: far more than it is
-# a uniform outside has too few known digits: always a contender
+SLACK = 2.0**-24  # far more than the error of the float of a noisy score
+# A uniform number outside has too few known digits, so its candidate always contends.
 LEAST, MOST = 2.0**-30, 1.0 - 2.0**-24
 FAR = 2.0**60  # a candidate further behind is only known to be behind
 
