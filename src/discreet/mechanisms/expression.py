@@ -22,12 +22,11 @@ _PUBLIC = ("discreet.mechanisms.", "discreet.graphs.")
 
 
 class CallRepr:
-    """Base of the classes whose constructor remembers its arguments; a dataclass has them as
-    fields.
+    """Base of the classes that remember the arguments of their constructor.
 
-    >>> class Mine(CallRepr): ...
-    >>> repr(Mine()).startswith("<")
-    True
+    >>> from discreet.mechanisms import Laplace
+    >>> Laplace(epsilon=1, sensitivity=1)
+    Laplace(epsilon=1, sensitivity=1)
     """
 
     _call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
