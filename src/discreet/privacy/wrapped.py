@@ -200,9 +200,9 @@ class PairGuarantee(Primitive):
         return pair, swap(pair)
 
     def __repr__(self) -> str:
-        if len(self.p) <= 8:
-            return f"pair({list(self.p)}, {list(self.q)})"
-        return f"pair(<{len(self.p)} outcomes>)"
+        is_short = len(self.p) <= 8
+        tables = [str(list(self.p)), str(list(self.q))] if is_short else [f"<{len(self.p)} outcomes>"]
+        return f"pair({', '.join([*tables, *self._unit_words()])})"
 
 
 @lru_cache(maxsize=64)
