@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path means: one file, the files of a pattern, a place to write to, or an error that says what to do instead.
+"""What a path means: one file, the files of a pattern, a place to write to, or an error that says
+what to do instead.
 
-**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An error names the path that
-was given, other files beside it, and no more; of an address only what comes before `://`, because a password may follow.
+**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An
+error names the path that was given, other files beside it, and no more; of an address only what
+comes before `://`, because a password may follow.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ __all__ = [
     "stem_of",
     "text_of",
     "unopened_error",
-    "unwritable",
+    "unwritable_error",
 ]
 
 #: The endings of the files that can be opened as tables, the most common one first.
@@ -48,7 +50,8 @@ ENDINGS = (
     ".db",
 )
 _READ = "files (.parquet, .csv, .tsv, .arrow, .duckdb, .sqlite), postgresql:// and frames of pandas, Polars, Arrow and Spark"
-#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its slashes.
+#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its
+#: slashes.
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+(?::[a-z]+)?):/(?P<rest>.*)", re.DOTALL)
 #: Files that hold several tables, so that a pattern of them means nothing.
 _WITH_TABLES = (".duckdb", ".sqlite", ".sqlite3", ".db")
@@ -69,7 +72,8 @@ def expand_home(path: str | Path) -> Path:
     place = Path(path)
     try:
         return place if _mode(place) or not str(place).startswith("~") else place.expanduser()
-    except RuntimeError:  # nobody of that name
+    except RuntimeError:
+        # Nobody of that name.
         return place
 
 
@@ -87,7 +91,7 @@ def files(path: str | Path) -> list[Path]:
     found = [Path(name) for name in sorted(_matches(place))]
     if found and found != [place] and all(stat.S_ISREG(_mode(each)) for each in found):
         return [one_file(each) for each in found]
-    raise _missing(place, found)
+    raise _missing_error(place, found)
 
 
 def one_file(path: Path) -> Path:
@@ -116,16 +120,18 @@ def text_of(path: str | Path) -> str:
 def _size(path: Path) -> int:
     """How long a file is that may be read."""
     if not stat.S_ISREG(_mode(path)):
-        raise _missing(path, [])
+        raise _missing_error(path, [])
     try:
         with path.open("rb"):
             return path.stat().st_size
     except OSError:
-        raise _forbidden(path) from None
+        raise _forbidden_error(path) from None
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called so."""
+    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called
+    so.
+    """
     return _ADDRESS.fullmatch(str(path)) is not None and not _mode(Path(path))
 
 
@@ -200,7 +206,7 @@ def beside(path: Path) -> str:
     return f"give the whole path of {name}" + (f"; {folder} has  {'  '.join(known[:5])}" if known else "")
 
 
-def _missing(place: Path, found: list[Path]) -> EngineFailed:
+def _missing_error(place: Path, found: list[Path]) -> EngineFailed:
     """Why there is no file, as far as the operating system tells."""
     named, mode = short_path(place), _mode(place)
     if "\0" in str(place) or not _can_be_encoded(str(place)):
@@ -228,11 +234,11 @@ def _missing(place: Path, found: list[Path]) -> EngineFailed:
     if reason == errno.ENAMETOOLONG:
         return unopened_error(f"{named} is longer than a path can be.", "give the path of a file that exists")
     if reason in {errno.EACCES, errno.EPERM}:
-        return _forbidden(place)
+        return _forbidden_error(place)
     return unopened_error(f"there is no file {named}.", beside(place))
 
 
-def _forbidden(place: Path) -> EngineFailed:
+def _forbidden_error(place: Path) -> EngineFailed:
     named = short_path(place)
     return unopened_error(
         f"{named} may not be read by this user.", f"chmod u+r {named}   or ask whoever owns it or its folder"
@@ -290,7 +296,9 @@ def _list_folder(folder: Path) -> list[Path]:
 
 
 def _mode(place: Path) -> int:
-    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where there is nothing to see."""
+    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where
+    there is nothing to see.
+    """
     for look in (place.stat, place.lstat):
         try:
             return look().st_mode
@@ -331,7 +339,7 @@ def short_path(path: str | Path) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
-# --- places to write to ------------------------------------------------------------------------------
+# --- places to write to ---------------------------------------------------------------------------
 
 
 def place_for(path: str | Path) -> Path:
@@ -339,13 +347,13 @@ def place_for(path: str | Path) -> Path:
     place = expand_home(path)
     mode, folder = _mode(place), _mode(place.parent)
     if _ADDRESS.fullmatch(str(path)) and not folder:
-        raise unwritable(path, "it is an address, and not a file")
+        raise unwritable_error(path, "it is an address, not a file")
     if not place.name or stat.S_ISDIR(mode):
-        raise unwritable(path, "it is a folder")
+        raise unwritable_error(path, "it is a folder")
     if "\0" in str(place) or not _can_be_encoded(str(place)) or _refusal(place) == errno.ENAMETOOLONG:
-        raise unwritable(path, "that is no name of a file")
+        raise unwritable_error(path, "it is not a valid file name")
     if not stat.S_ISDIR(folder) or not access(place.parent, W_OK | X_OK):
-        raise unwritable(path, "there is no such folder, or it is not yours")
+        raise unwritable_error(path, "there is no such folder, or it is not yours")
     return place
 
 
@@ -356,13 +364,13 @@ def stem_of(path: str | Path, otherwise: str) -> str:
     return stem if is_name else otherwise
 
 
-def unwritable(path: str | Path, reason: str) -> BadParameter:
+def unwritable_error(path: str | Path, reason: str) -> BadParameter:
     """The error for a place that cannot be written."""
     name = "".join(sign for sign in Path(path).name if sign.isprintable())
     name = name if 0 < len(name) <= _LONGEST and not _ADDRESS.fullmatch(str(path)) else "answer.csv"
     return BadParameter(
         "DP102",
         f"{short_path(path)} cannot be written: {reason}.",
-        why="what is asked for needs a place to go.",
+        why="the result needs a file to be written to.",
         fix=f"{name}  in a folder that exists and is yours",
     )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that appear whole or not at all.
 
-**Guarantee.** A path is checked before anything is paid for. A file appears under its name all at once: a command that is
-stopped in the middle leaves the old file, or none. Files that belong together appear when all of them are written; only a
-process that is killed while they get their names leaves some of them.
+**Guarantee.** A path is checked before anything is paid for. A file appears under its name all at
+once: a command that is stopped in the middle leaves the old file, or none. Files that belong
+together appear when all of them are written; only a process that is killed while they get their
+names leaves some of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import BadParameter, DiscreetError, MissingExtra
-from discreet.paths import place_for, stem_of, unwritable
+from discreet.paths import place_for, stem_of, unwritable_error
 
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
@@ -26,7 +27,7 @@ Write: TypeAlias = Callable[[Path], object]
 
 #: The endings of tables and of figures.
 TABLES = ("csv", "parquet", "json")
-PICTURES = ("svg", "png", "pdf")
+FIGURES = ("svg", "png", "pdf")
 _TOO_LATE = "otherwise the command would fail after the answer was paid for."
 
 
@@ -44,7 +45,7 @@ def check_path(path: str, endings: Iterable[str], flag: str) -> Path:
 
 
 def can_draw(path: Path | None) -> None:
-    """Refuse a picture that could not be drawn, before an answer is paid for."""
+    """Refuse a figure that could not be drawn, before an answer is paid for."""
     if path is None:
         return
     from importlib.util import find_spec
@@ -114,20 +115,22 @@ def _naming_path(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(place, error.strerror or "the system refuses") from None
+        raise unwritable_error(place, error.strerror or "the system refuses") from None
     except ValueError:
-        raise unwritable(place, "that is not a valid file name") from None
+        raise unwritable_error(place, "that is not a valid file name") from None
 
 
 def can_make(path: str) -> Path:
-    """Refuse a folder that cannot be made or written into, before an answer is paid for; makes nothing."""
+    """Refuse a folder that cannot be made or written into, before an answer is paid for; makes
+    nothing.
+    """
     place = Path(path)
     with _naming_path(place):
         there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)
         if not there.is_dir():
-            raise unwritable(place, "there is a file in its place")
+            raise unwritable_error(place, "there is a file in its place")
         if not os.access(there, os.W_OK | os.X_OK):
-            raise unwritable(place, "you may not write there")
+            raise unwritable_error(place, "you may not write there")
         # The name of a folder that does not exist yet has to be one that a folder can have.
         place.exists()
         os.fsencode(place)

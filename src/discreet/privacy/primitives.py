@@ -89,12 +89,13 @@ class Primitive(Guarantee):
 
     def __repr__(self) -> str:
         words = [f"{name}={value!r}" for name, value in self.parameters().items()]
-        default = Unit()
-        if self.unit.relation != default.relation:
-            words.append(f"relation={self.unit.relation!r}")
-        if self.unit.protects != default.protects:
-            words.append(f"unit={self.unit.protects!r}")
-        return f"{_constructor_name(type(self).__name__)}({', '.join(words)})"
+        return f"{_constructor_name(type(self).__name__)}({', '.join([*words, *self._unit_words()])})"
+
+    def _unit_words(self) -> list[str]:
+        """The relation and the unit as arguments, where they are not those of every constructor."""
+        stated = {"relation": self.unit.relation, "unit": self.unit.protects}
+        default = {"relation": Unit().relation, "unit": Unit().protects}
+        return [f"{name}={word!r}" for name, word in stated.items() if word != default[name]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -314,7 +315,8 @@ class DiscreteGaussianGuarantee(Primitive):
         return (exact,) if exact else ()
 
     def witness(self) -> tuple[Pair, ...]:
-        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is surely below
+        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is
+        # surely below
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -360,8 +362,8 @@ class LeakyGuarantee(Primitive):
     delta_: float
 
     tight = True
-    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and a group of units can
-    #: make that part far more likely than its share of the noise tells.
+    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and
+    #: a group of units can make that part far more likely than its share of the noise tells.
     is_part_of_a_step = True
 
     @property
