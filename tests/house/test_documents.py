@@ -14,7 +14,7 @@ from markdown.extensions.toc import slugify
 import discreet
 from discreet import mechanisms, privacy
 from discreet.privacy.routes import BY_NAME as ROUTES
-from tests.house.project import DOCS, ROOT, TESTS, read, relative, tree_of
+from tests.house.project import DOCS, ROOT, TESTS, read, relative, text_files, tree_of
 
 REFERENCE = "\n".join(read(path) for path in sorted((DOCS / "reference").rglob("*.md")))
 MAP = DOCS / "explain" / "architecture.md"
@@ -150,6 +150,13 @@ def test_a_function_that_the_notes_invent_is_found():
     assert not any(
         exists(name) for name in ["Laplace.tails", "epsilons(delta=0)", 'solver="magic"', "renyi worst"]
     )
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=relative)
+def test_a_python_file_or_proof_that_a_page_names_exists(path):
+    named = set(re.findall(r"`([\w/-]+(?:\.py|\.proof\.md))`", read(path))) - {"name.proof.md"}
+    here = [relative(file) for file in text_files()]
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in here)] == []
 
 
 def test_every_page_is_in_the_navigation():
