@@ -122,9 +122,7 @@ class Odometer(Limit):
         usual = [row for row in cost.rows if not pricing.is_last_resort(row)]
         without_delta = [row for row in usual if not row.amounts["delta"]]
         after = (
-            self._within(state, without_delta)
-            or self._within(state, usual)
-            or self._within(state, cost.rows)
+            self._within(state, without_delta) or self._within(state, usual) or self._within(state, cost.rows)
         )
         if not after:
             needed = min(row.amounts["delta"] for row in cost.rows)
