@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms from mechanisms: a function of the answer, several answers at once, and the best of many runs.
+"""Mechanisms from mechanisms: a function of the answer, several answers at once, and the best of
+many runs.
 
-    then(count, lambda noisy: max(0, noisy))         # or count.then(…): costs nothing
-    both(count, total)                               # two answers, both paid for
-    select_best(train, score, mean_runs=20)          # only the best of a secret number of runs is shown
+    then(count, lambda noisy: max(0, noisy))  # or count.then(…): costs nothing
+    both(count, total)                        # two answers, both paid for
+    select_best(train, score, mean_runs=20)   # only the best of a secret number of runs is shown
 
-The guarantee for a group of k units is `mechanism.guarantee_at(distance=k)`, for these as for all others.
+The guarantee for a group of k units is `mechanism.guarantee_at(distance=k)`, for these as for all
+others.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class Then(Mechanism):
 class Both(Mechanism):
     """The answers of several mechanisms on the same data. See `both`.
 
-    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of its own.
+    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of
+    its own.
 
     >>> from discreet.mechanisms import Geometric
     >>> pair = Both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
@@ -127,7 +130,8 @@ class Chosen(NamedTuple):
 class Best(Mechanism):
     """The best of a secret number of runs. See `select_best`.
 
-    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are ε-private.
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are
+    ε-private.
 
     >>> from discreet.mechanisms import Laplace
     >>> Best([Laplace(epsilon=0.5, sensitivity=1)], float, 10, named=True)(3.0).value.candidate
@@ -182,11 +186,12 @@ def then(
 ) -> Then:
     """The mechanism that releases `function(value)` instead of the value.
 
-    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, is
-    the margin of error of the new answer at a confidence; without it there is none.
+    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched.
+    `error`, if stated, is the margin of error of the new answer at a confidence; without it there
+    is none.
 
-    Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the released value only. What
-    would break it: a function that looks at the data on its own.
+    Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the
+    released value only. What would break it: a function that looks at the data on its own.
 
     >>> from discreet.mechanisms import Geometric
     >>> count = Geometric(epsilon=1, sensitivity=1).then(abs)
@@ -202,13 +207,14 @@ def then(
 
 @check.arguments
 def both(*mechanisms: Mechanism) -> Both:
-    """The mechanism that releases the answers of two or more mechanisms on the same data, as a tuple.
+    """The mechanism that releases the answers of two or more mechanisms on the same data, as a
+    tuple.
 
-    **Guarantee.** The sum of the guarantees, which must protect the same unit (DP201 otherwise). `error(confidence)` and
-    `interval` hold for all answers together.
+    **Guarantee.** The sum of the guarantees, which must protect the same unit (DP201 otherwise).
+    `error(confidence)` and `interval` hold for all answers together.
 
-    Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at 1 - (1-c)/k, a
-    union bound. What would break it: mechanisms that share noise.
+    Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at
+    1 - (1-c)/k, a union bound. What would break it: mechanisms that share noise.
 
     >>> from discreet.mechanisms import Geometric
     >>> pair = both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
@@ -226,21 +232,25 @@ def select_best(
     mean_runs: float,
     candidates: Sequence[Mechanism] | None = None,
 ) -> Best:
-    """The mechanism that runs another a secret, random number of times and releases the best run only.
+    """The mechanism that runs another a secret, random number of times and releases the best run
+    only.
 
-    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private mechanism, whatever
-    `mean_runs` is. With `candidates`, every run picks one of them by a fair die, the guarantee of one run is the
-    greatest of theirs at every point, and the release is `Chosen(candidate, value)`.
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private
+    mechanism, whatever `mean_runs` is. With `candidates`, every run picks one of them by a fair
+    die, the guarantee of one run is the greatest of theirs at every point, and the release is
+    `Chosen(candidate, value)`.
 
-    The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no upper limit; its mean is
-    `mean_runs` to within 1e-5. `score` is a function of a released value: the greater the better, the first of equals
-    wins. A run that refused, or whose score raises or is no number, is worse than every other.
+    The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no
+    upper limit; its mean is `mean_runs` to within 1e-5. `score` is a function of a released value:
+    the greater the better, the first of equals wins. A run that refused, or whose score raises or
+    is no number, is worse than every other.
 
-    Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score that needs the data
-    must be released by the mechanism itself and so be paid for: `both(train, accuracy)` scores as `value[1]`.
+    Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score
+    that needs the data must be released by the mechanism itself and so be paid for: `both(train,
+    accuracy)` scores as `value[1]`.
 
-    What would break it: a score that looks at the data, that keeps what it sees, or an attacker who learns how many
-    runs there were, for example from the clock (docs/sharp-edges/timing.md).
+    What would break it: a score that looks at the data, that keeps what it sees, or an attacker who
+    learns how many runs there were, for example from the clock (docs/sharp-edges/timing.md).
 
     >>> from discreet.mechanisms import Laplace
     >>> best = select_best(Laplace(epsilon=0.5, sensitivity=1), score=float, mean_runs=10)

@@ -21,7 +21,8 @@ Size = int | Sequence[int] | None
 Number = float | Fraction  # read exactly, to the last bit
 Numbers = Number | npt.ArrayLike
 
-LARGEST = 2**46  # 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+# 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+LARGEST = 2**46
 SMALLEST = 2.0**-46  # noise of a smaller scale is zero but with probability exp(-2**46)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers with noise in proportion to their smooth sensitivity: where the data are kind, far less noise than the worst case.
+"""Answers with noise in proportion to their smooth sensitivity: where the data are kind, far less
+noise than the worst case.
 
-    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value
-    smooth.trimmed_mean(incomes, bounds=(0, 1e6), trim=0.1, epsilon=1.0)
-    smooth.release(f, records, epsilon=1.0, between=(0, 1), sensitivity=LocalAtDistance(at=…, at_most=1))
+    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value smooth.trimmed_mean(incomes, bounds=(0,
+    1e6), trim=0.1, epsilon=1.0) smooth.release(f, records, epsilon=1.0, between=(0, 1),
+    sensitivity=LocalAtDistance(at=…, at_most=1))
 
 release.py       SmoothMechanism: statistic, budget, plan, draw                         ◄ read this first
 statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, a caller's own
@@ -12,8 +13,9 @@ windows.py       the widest discounted window of sorted numbers, in O(n log n)
 families.py      the noises and their guarantees when location and scale both move
 hockey.py        Laplace and Gaussian of two scales: the supremum of δ, proved
 
-Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with `delta=`, or `rho=`; the relation is
-"replace" unless stated otherwise, and the number of records is public there. Proofs: smooth.proof.md.
+Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with
+`delta=`, or `rho=`; the relation is "replace" unless stated otherwise, and the number of records is
+public there. Proofs: smooth.proof.md.
 """
 
 from __future__ import annotations
@@ -108,11 +110,13 @@ def median(
 ) -> Release:
     """The record of rank ⌈n/2⌉, with noise in proportion to its smooth sensitivity.
 
-    **Guarantee.** ε-differential privacy for `epsilon`, (ε, δ) for `epsilon` with `delta`, zero-concentrated privacy for
-    `rho`. The relation is "replace", where the number of records is public, unless `relation="add-remove"`.
+    **Guarantee.** ε-differential privacy for `epsilon`, (ε, δ) for `epsilon` with `delta`,
+    zero-concentrated privacy for `rho`. The relation is "replace", where the number of records is
+    public, unless `relation="add-remove"`.
 
-    Why it holds: smooth.proof.md (after Nissim, Raskhodnikova, Smith 2007). What would break it: bounds or `public` records that
-    were read off the data. The error is secret, so the release has no `error` and no `interval`.
+    Why it holds: smooth.proof.md (after Nissim, Raskhodnikova, Smith 2007). What would break it:
+    bounds or `public` records that were read off the data. The error is secret, so the release has
+    no `error` and no `interval`.
 
     >>> answer = median([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0)
     >>> answer.guarantee, answer.interval
@@ -253,7 +257,8 @@ def order_statistic(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The record of that rank, 1 for the smallest, with noise in proportion to its smooth sensitivity.
+    """The record of that rank, 1 for the smallest, with noise in proportion to its smooth
+    sensitivity.
 
     **Guarantee.** As `median`. The rank is public and does not depend on the number of records.
 
@@ -289,7 +294,8 @@ def trimmed_mean(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The mean without the `trim` smallest and greatest records: a share of them, or a whole number.
+    """The mean without the `trim` smallest and greatest records: a share of them, or a whole
+    number.
 
     **Guarantee.** As `median`, under "replace" only.
 
@@ -326,7 +332,8 @@ def interquantile_range(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The distance between two quantiles, with noise in proportion to a smooth bound on its sensitivity.
+    """The distance between two quantiles, with noise in proportion to a smooth bound on its
+    sensitivity.
 
     **Guarantee.** As `median`. The bound is the sum of the smooth sensitivities of both quantiles.
 
@@ -363,7 +370,8 @@ def reciprocal(
 ) -> Release:
     """1 / max(count, 1) of the records for which `where` holds.
 
-    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected too.
+    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected
+    too.
 
     >>> reciprocal(["yes", "no", "yes"], where=lambda vote: vote == "yes", epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
@@ -397,11 +405,13 @@ def prediction_variance(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are scaled down to norm 1.
+    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are scaled down
+    to norm 1.
 
     **Guarantee.** As `median`, under "add-remove". `between` is the public range of the answer.
 
-    Why it holds: smooth.proof.md, §8. What would break it: a point `at` or a range that was read off the data.
+    Why it holds: smooth.proof.md, §8. What would break it: a point `at` or a range that was read
+    off the data.
 
     >>> rows_of_x = [[1.0, 0.0], [0.0, 1.0]] * 50
     >>> -10 <= prediction_variance(rows_of_x, at=(1.0, 0.5), between=(-10, 2), epsilon=1.0).value <= 2
@@ -437,7 +447,8 @@ def release(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """Release a statistic of this package, or a function of your own with its sensitivity and the range of its answers.
+    """Release a statistic of this package, or a function of your own with its sensitivity and the
+    range of its answers.
 
     **Guarantee.** As `median`, if the sensitivity is true: `check_callback` tries it on small data.
 
