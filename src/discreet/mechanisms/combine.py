@@ -98,14 +98,13 @@ class Both(Mechanism):
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
         each = self._each(confidence)
-        found = [
-            None if isinstance(part, Refusal) else mechanism.interval(part, each)
-            for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True)
-        ]
-        ends = [pair for pair in found if pair is not None]
-        if len(ends) < len(found):
-            return None
-        return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+        intervals = []
+        for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True):
+            interval = None if isinstance(part, Refusal) else mechanism.interval(part, each)
+            if interval is None:
+                return None
+            intervals.append(interval)
+        return tuple(low for low, _ in intervals), tuple(high for _, high in intervals)
 
     def _each(self, confidence: float) -> float:
         share = (1 - check.inner_probability(confidence=confidence)) / len(self.mechanisms)
@@ -156,11 +155,11 @@ class Best(Mechanism):
     def draw(self, data: object) -> object:
         best, highest = None, -math.inf
         for run in range(self._runs()):
-            which = noise.uniform(len(self.candidates))
-            value = self.candidates[which].draw(data)
-            reached = _score_of_run(self.score, value)
-            if run == 0 or reached > highest:
-                best, highest = Chosen(which, value), reached
+            candidate = noise.uniform(len(self.candidates))
+            value = self.candidates[candidate].draw(data)
+            score = _score_of_run(self.score, value)
+            if run == 0 or score > highest:
+                best, highest = Chosen(candidate, value), score
         assert best is not None
         refused = isinstance(best.value, Refusal)
         return best if self._named and not refused else best.value
@@ -261,7 +260,7 @@ def select_best(
         raise BadParameter(
             "DP107",
             "select_best needs either one mechanism or candidates.",
-            why="every run is a run of something.",
+            why="every run draws from a mechanism.",
             fix="select_best(mechanism, score, mean_runs=10)",
         )
     judge = check.function(score=score)
@@ -278,9 +277,9 @@ def _units(mechanisms: Sequence[Mechanism]) -> str:
 
 
 def _score_of_run(score: Score, value: Any) -> float:
-    """The score of a run; nothing that happens here may show, since the run may never be released."""
-    reached = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
-    return -math.inf if math.isnan(reached) else reached
+    """The score of a run, without any error: the run may never be released."""
+    result = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
+    return -math.inf if math.isnan(result) else result
 
 
 def _scale_for(mean_runs: float) -> float:
@@ -289,12 +288,12 @@ def _scale_for(mean_runs: float) -> float:
 
 
 def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
-    many = tuple(given) if isinstance(given, list | tuple) else ()
-    if many and all(isinstance(one, Mechanism) for one in many):
-        return many
+    mechanisms = tuple(given) if isinstance(given, list | tuple) else ()
+    if mechanisms and all(isinstance(mechanism, Mechanism) for mechanism in mechanisms):
+        return mechanisms
     raise BadParameter(
         "DP104",
-        "this combines mechanisms, and was given something else.",
-        why="the combination has a guarantee only if every part has one.",
+        "every argument must be a mechanism.",
+        why="a combination has a guarantee only if every part has one.",
         fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
     )

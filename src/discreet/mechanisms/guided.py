@@ -131,11 +131,11 @@ class HighProbabilityBound(Mechanism):
         return math.ceil(inside) if self._sign > 0 else math.floor(inside)
 
     def _bound_for(self, measure: int) -> float | None:
-        found = self.sensitivity(measure)
-        number = None if isinstance(found, bool) else exact_ratio(found)
-        if number is None or not _LEAST <= number <= _MOST:
+        sensitivity = self.sensitivity(measure)
+        ratio = None if isinstance(sensitivity, bool) else exact_ratio(sensitivity)
+        if ratio is None or not _LEAST <= ratio <= _MOST:
             return None
-        return float_above(widest(found if isinstance(found, float) else number))
+        return float_above(widest(sensitivity if isinstance(sensitivity, float) else ratio))
 
     def _mechanism_for(self, bound: float) -> Mechanism:
         made: Mechanism = self._mechanism(

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers with noise in proportion to their smooth sensitivity: where the data are kind, far less
-noise than the worst case.
+"""Noise in proportion to smooth sensitivity: on most data far less than in the worst case.
 
     smooth.median(ages, bounds=(0, 100), epsilon=1.0).value smooth.trimmed_mean(incomes, bounds=(0,
     1e6), trim=0.1, epsilon=1.0) smooth.release(f, records, epsilon=1.0, between=(0, 1),
@@ -21,6 +20,7 @@ public there. Proofs: smooth.proof.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -90,7 +90,38 @@ __all__ = [
     "trimmed_mean",
 ]
 
-_GUESS = 1000  # records, where their number is secret and nobody has guessed it
+_GUESS = 1000  # records, if their number is secret and `size` does not state a guess
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The budget and the options that all functions of this file share."""
+
+    budget: SmoothBudget
+    size: int | None
+    public: object
+    family: Family | None
+    smoothing: float | None
+    relation: str | None
+    unit: str
+
+    def release(self, statistic: Statistic, data: Any) -> Release:
+        """One release of the statistic; `size` is the number of records where that is public."""
+        size = self.size
+        if size is None:
+            is_public = (self.relation or statistic.relations[0]) == "replace"
+            size = len(data if hasattr(data, "__len__") else rows(data)) if is_public else _GUESS
+        mechanism = SmoothMechanism(
+            statistic,
+            self.budget,
+            size=size,
+            public=self.public,
+            family=self.family,
+            smoothing=self.smoothing,
+            relation=self.relation,
+            unit=self.unit,
+        )
+        return mechanism(data)
 
 
 @check.arguments
@@ -122,17 +153,8 @@ def median(
     >>> answer.guarantee, answer.interval
     (pure(epsilon=1.0, relation='replace'), None)
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(1, 2)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(1, 2)), data)
 
 
 @check.arguments
@@ -157,17 +179,8 @@ def minimum(
     >>> minimum([3, 1, 4, 1, 5], bounds=(0, 10), rho=0.5).guarantee.concentrated() <= 0.5
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(0)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(0)), data)
 
 
 @check.arguments
@@ -192,17 +205,8 @@ def maximum(
     >>> maximum([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(1)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(1)), data)
 
 
 @check.arguments
@@ -228,17 +232,8 @@ def quantile(
     >>> 0 <= quantile([3, 1, 4, 1, 5], 0.75, bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=q),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=q), data)
 
 
 @check.arguments
@@ -265,17 +260,8 @@ def order_statistic(
     >>> 0 <= order_statistic([3, 1, 4, 1, 5], 2, bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, rank=rank),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, rank=rank), data)
 
 
 @check.arguments
@@ -302,17 +288,8 @@ def trimmed_mean(
     >>> trimmed_mean([3, 1, 4, 1, 5], bounds=(0, 10), trim=1, epsilon=1.0, delta=1e-6).guarantee.unit.relation
     'replace'
     """
-    return _release_statistic(
-        TrimmedMean(bounds, trim),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(TrimmedMean(bounds, trim), data)
 
 
 @check.arguments
@@ -340,17 +317,8 @@ def interquantile_range(
     >>> 0 <= interquantile_range([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        InterquantileRange(bounds, lower, upper),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(InterquantileRange(bounds, lower, upper), data)
 
 
 @check.arguments
@@ -376,17 +344,8 @@ def reciprocal(
     >>> reciprocal(["yes", "no", "yes"], where=lambda vote: vote == "yes", epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
-    return _release_statistic(
-        Reciprocal(where),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(Reciprocal(where), data)
 
 
 @check.arguments
@@ -417,17 +376,8 @@ def prediction_variance(
     >>> -10 <= prediction_variance(rows_of_x, at=(1.0, 0.5), between=(-10, 2), epsilon=1.0).value <= 2
     True
     """
-    return _release_statistic(
-        PredictionVariance(tuple(at), *_two(between)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(PredictionVariance(tuple(at), *_two(between)), data)
 
 
 @check.arguments
@@ -457,66 +407,19 @@ def release(
     >>> release(lambda x: sum(x) / 4, [0, 1, 1, 0], sensitivity=share, between=(0, 1), epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
     if isinstance(f, Statistic):
-        return _release_statistic(
-            f,
-            data,
-            SmoothBudget(epsilon, delta, rho),
-            size=size,
-            public=public,
-            family=family,
-            smoothing=smoothing,
-            relation=relation,
-            unit=unit,
-        )
+        return options.release(f, data)
     if not callable(f) or not isinstance(sensitivity, LocalAtDistance | SmoothBound) or between is None:
         raise BadParameter(
             "DP107",
             "a function of your own needs sensitivity=LocalAtDistance(…) or SmoothBound(…), and between=(low, high).",
-            why="how far one record moves it cannot be found by looking at it.",
+            why="the sensitivity of a function cannot be read off its code.",
             fix="sensitivity=LocalAtDistance(at=my_callback, at_most=1.0), between=(0, 1)",
         )
-    return _release_statistic(
-        Custom(f, sensitivity, *_two(between)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    return options.release(Custom(f, sensitivity, *_two(between)), data)
 
 
-def _release_statistic(
-    statistic: Statistic,
-    data: Any,
-    budget: SmoothBudget,
-    *,
-    size: int | None,
-    public: object,
-    family: Family | None,
-    smoothing: float | None,
-    relation: str | None,
-    unit: str,
-) -> Release:
-    if size is None:
-        is_public = (relation or statistic.relations[0]) == "replace"
-        size = len(data if hasattr(data, "__len__") else rows(data)) if is_public else _GUESS
-    mechanism = SmoothMechanism(
-        statistic,
-        budget,
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
-    return mechanism(data)
-
-
-def _two(between: Any) -> tuple[float, float]:
-    stated = ClippingBounds.of(between)
-    return stated.low, stated.high
+def _two(between: Sequence[float]) -> tuple[float, float]:
+    bounds = ClippingBounds.of(between)
+    return bounds.low, bounds.high
