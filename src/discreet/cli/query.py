@@ -104,7 +104,7 @@ def _print_and_write(
         return
     print(answer)
     print()
-    print_rows([*account_rows(session, answer), *(("wrote", place) for place in files)])
+    print_rows([*account_rows(session, answer), *(("wrote", target) for target in files)])
     if failure:
         raise failure
 
@@ -116,7 +116,7 @@ def _write_files(answer: Answer, table: Path | None, figure: Path | None) -> Ite
     if figure is not None:
         from discreet import plot as charts
 
-        write_whole(figure, lambda place: charts.save(answer.plot(), place))
+        write_whole(figure, lambda target: charts.save(answer.plot(), target))
         yield figure
 
 

@@ -166,6 +166,7 @@ class ConcentratedGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
+        # Gaussian noise with μ²/2 = ρ has D_order = ρ·order (Bun, Steinke 2016, Proposition 1.6).
         return (leak(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -197,6 +198,7 @@ class RenyiGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
+        # Gaussian noise has D_order = order·μ²/2; this μ keeps all stated points.
         slope = math.sqrt(min(2 * epsilon / order for order, epsilon in self.points))
         return (families.gaussian(slope * (1 - 1e-15)),)
 
