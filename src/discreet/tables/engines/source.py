@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import ROW
+from discreet.tables.data.engine import LINKED, ROW
 from discreet.tables.data.expr import Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
@@ -22,6 +22,7 @@ __all__ = [
     "SourceTable",
     "comparable",
     "known_table",
+    "linked_table",
     "readable",
     "same_units",
 ]
@@ -113,6 +114,19 @@ def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) 
             fix=f"one of: {', '.join(sorted(tables))}",
         )
     return table
+
+
+def linked_table(tables: Mapping[str, SourceTable], name: str) -> SourceTable:
+    """A private table whose rows reach their units through a key."""
+    table = known_table(tables, name, private=True)
+    if table.unit == LINKED:
+        return table
+    raise RefusedQuestion(
+        "DP701",
+        f"the table {name} says itself whose a row is.",
+        why="a row that reached other units through a key would belong to two.",
+        fix=f"ask about {name} as it is",
+    )
 
 
 def comparable(table: SourceTable) -> SourceColumn:

@@ -188,8 +188,8 @@ def _in(scalar: Scalar, node: exp.Expression) -> Term:
     if node.args.get("query") is not None:
         raise question_error(
             "DP702",
-            f"IN with a query is not supported: {node_text(node)}",
-            "it keeps or drops a row because of the rows of other people.",
+            f"IN with a query is not supported here: {node_text(node)}",
+            "it is supported as a condition of WHERE by itself, which other conditions follow with AND.",
             _list_fix(scalar, node),
         )
     require_only(node, "this", "expressions")
