@@ -228,7 +228,7 @@ def random_bytes(count: int) -> bytes:
         ) from None
 
 
-# --- how a function is called ------------------------------------------------------------------------
+# --- how a function is called ---------------------------------------------------------------------
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -305,7 +305,7 @@ def _argument_error(
 
 def _unknown_argument_error(title: str, name: str, listed: Collection[str]) -> BadParameter:
     near = get_close_matches(name, listed, n=1, cutoff=0.5)
-    example = "".join(_EXAMPLES.get(one, _CALLED_WITH.get(one, "…")) for one in near)
+    example = "".join(_EXAMPLES.get(match, _CALLED_WITH.get(match, "…")) for match in near)
     return BadParameter(
         "DP105",
         f"{title} has no argument {name!r}.",

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path means: one file, the files of a pattern, a place to write to, or an error that says what to do instead.
+"""What a path means: one file, the files of a pattern, a place to write to, or an error that says
+what to do instead.
 
-**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An error names the path that
-was given, other files beside it, and no more; of an address only what comes before `://`, because a password may follow.
+**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An
+error names the path that was given, other files beside it, and no more; of an address only what
+comes before `://`, because a password may follow.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ ENDINGS = (
     ".db",
 )
 _READ = "files (.parquet, .csv, .tsv, .arrow, .duckdb, .sqlite), postgresql:// and frames of pandas, Polars, Arrow and Spark"
-#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its slashes.
+#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its
+#: slashes.
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+(?::[a-z]+)?):/(?P<rest>.*)", re.DOTALL)
 #: Files that hold several tables, so that a pattern of them means nothing.
 _WITH_TABLES = (".duckdb", ".sqlite", ".sqlite3", ".db")
@@ -69,7 +72,8 @@ def expand_home(path: str | Path) -> Path:
     place = Path(path)
     try:
         return place if _mode(place) or not str(place).startswith("~") else place.expanduser()
-    except RuntimeError:  # nobody of that name
+    except RuntimeError:
+        # Nobody of that name.
         return place
 
 
@@ -125,7 +129,9 @@ def _size(path: Path) -> int:
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called so."""
+    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called
+    so.
+    """
     return _ADDRESS.fullmatch(str(path)) is not None and not _mode(Path(path))
 
 
@@ -290,7 +296,9 @@ def _list_folder(folder: Path) -> list[Path]:
 
 
 def _mode(place: Path) -> int:
-    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where there is nothing to see."""
+    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where
+    there is nothing to see.
+    """
     for look in (place.stat, place.lstat):
         try:
             return look().st_mode
@@ -331,7 +339,7 @@ def short_path(path: str | Path) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
-# --- places to write to ------------------------------------------------------------------------------
+# --- places to write to ---------------------------------------------------------------------------
 
 
 def place_for(path: str | Path) -> Path:

@@ -109,3 +109,21 @@ def test_a_terminal_without_greek_letters_gets_an_answer():
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"? at ? = 0    3" in done.stdout
+
+
+def test_a_section_of_a_description_is_named_in_the_help(discreet):
+    assert "the one in [budget]." in " ".join(discreet("query --help").out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("query --help", "Exits with status 3 if the budget is too small"),
+        ("release --help", "no table is charged twice"),
+        ("statement verify --help", "and with status 5 if they do not."),
+    ],
+)
+def test_a_paragraph_of_the_help_is_not_broken_where_its_docstring_is(discreet, monkeypatch, line, sentence):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
+    help_lines = [text for text in discreet(line).out.splitlines() if sentence in text]
+    assert len(help_lines) == 1

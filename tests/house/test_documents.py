@@ -6,11 +6,14 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from importlib import import_module
 
 import pytest
+from markdown.extensions.toc import slugify
 
 import discreet
 from discreet import mechanisms, privacy
+from discreet.privacy.routes import BY_NAME as ROUTES
 from tests.house.project import DOCS, ROOT, TESTS, read, relative, tree_of
 
 REFERENCE = "\n".join(read(path) for path in sorted((DOCS / "reference").rglob("*.md")))
@@ -75,6 +78,78 @@ def test_every_claim_of_the_notes_has_its_test_and_every_test_its_row():
 def test_a_path_that_a_page_names_exists(path):
     named = re.findall(r"`((?:docs|tests|src|benchmarks)/[\w./-]+)`", read(path))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+GLOSSARY = DOCS / "reference" / "glossary.md"
+#: Where the functions live that the notes name: packages, and the classes whose methods they name alone.
+HOMES = [discreet, privacy, mechanisms, mechanisms.ptr, privacy.Guarantee]
+CLASSES = [thing for package in (mechanisms, mechanisms.ptr) for thing in vars(package).values()]
+OPERATORS = {"+", "*"}
+
+
+def glossary_words() -> set[str]:
+    """The words of the glossary as links spell them."""
+    return {slugify(heading, "-") for heading in headings(read(GLOSSARY))}
+
+
+def links_to_the_glossary(page, text: str) -> list[str]:
+    """The words of the glossary to which a page links; a path that leads elsewhere is not a link to it."""
+    links = re.findall(r"\]\(([\w./-]*glossary\.md)#([\w-]+)\)", text)
+    return [word for path, word in links if (page.parent / path).resolve() == GLOSSARY]
+
+
+@pytest.mark.parametrize("page", sorted({*DOCS.rglob("*.md")} - {GLOSSARY}), ids=relative)
+def test_a_page_links_words_that_the_glossary_explains(page):
+    words = links_to_the_glossary(page, read(page))
+    assert words, "link the first use of a word that a newcomer needs"
+    assert set(words) <= glossary_words()
+
+
+def test_a_word_that_the_glossary_lacks_is_found():
+    assert links_to_the_glossary(DOCS / "index.md", "a [lane](reference/glossary.md#lane)") == ["lane"]
+    assert links_to_the_glossary(DOCS / "notes.md", "a [unit](glossary.md#privacy-unit)") == []
+    assert {"privacy-unit", "epsilon", "zcdp"} <= glossary_words()
+    assert "lane" not in glossary_words()
+
+
+def functions_of_the_notes() -> set[str]:
+    """What the column "function" of docs/notes.md names."""
+    rows = re.findall(
+        r"^\| \d+\.\d+ \|.*\| ([^|]+) \| [^|]+ \|$", read(DOCS / "notes.md"), flags=re.MULTILINE
+    )
+    return {name for cell in rows for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def has_attributes(thing: object, dotted: str) -> bool:
+    for name in dotted.split("."):
+        if not hasattr(thing, name):
+            return False
+        thing = getattr(thing, name)
+    return True
+
+
+def exists(name: str) -> bool:
+    """Whether a name of the notes is a route, a solver, a package, or a function or method of the library."""
+    if name in ROUTES or name in OPERATORS:
+        return True
+    if '"' in name:
+        solvers = import_module("discreet.learn.solvers")
+        return name.split('"')[1] in {*solvers.CLASSIFIERS, *solvers.REGRESSORS}
+    if name.startswith("discreet."):
+        return bool(import_module(name))
+    called = name.partition("(")[0]
+    return any(has_attributes(home, called) for home in [*HOMES, *filter(inspect.isclass, CLASSES)])
+
+
+@pytest.mark.parametrize("name", sorted(functions_of_the_notes()))
+def test_a_function_that_the_notes_name_exists(name):
+    assert exists(name)
+
+
+def test_a_function_that_the_notes_invent_is_found():
+    assert not any(
+        exists(name) for name in ["Laplace.tails", "epsilons(delta=0)", 'solver="magic"', "renyi worst"]
+    )
 
 
 def test_every_page_is_in_the_navigation():

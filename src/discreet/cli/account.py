@@ -46,9 +46,9 @@ def account(
 
     discreet account "1000 * gaussian(1).sampled(0.01) + laplace(10)" --delta 1e-6
 
-    The mechanisms are gaussian, laplace, pure, approximate, concentrated, renyi, exponential, randomized_response,
-    discrete_laplace, discrete_gaussian, leaky and others of discreet.privacy; .sampled(rate), .group(size), + and
-    * combine them.
+    The mechanisms are gaussian, laplace, pure, approximate, concentrated, renyi, exponential,
+    randomized_response, discrete_laplace, discrete_gaussian, leaky and others of discreet.privacy.
+    Combine them with .sampled(rate), .group(size), + and *.
 
     Write ? for one number, with a target, to find the least noise or the most runs:
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that appear whole or not at all.
 
-**Guarantee.** A path is checked before anything is paid for. A file appears under its name all at once: a command that is
-stopped in the middle leaves the old file, or none. Files that belong together appear when all of them are written; only a
-process that is killed while they get their names leaves some of them.
+**Guarantee.** A path is checked before anything is paid for. A file appears under its name all at
+once: a command that is stopped in the middle leaves the old file, or none. Files that belong
+together appear when all of them are written; only a process that is killed while they get their
+names leaves some of them.
 """
 
 from __future__ import annotations
@@ -120,7 +121,9 @@ def _naming_path(place: Path) -> Iterator[None]:
 
 
 def can_make(path: str) -> Path:
-    """Refuse a folder that cannot be made or written into, before an answer is paid for; makes nothing."""
+    """Refuse a folder that cannot be made or written into, before an answer is paid for; makes
+    nothing.
+    """
     place = Path(path)
     with _naming_path(place):
         there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)

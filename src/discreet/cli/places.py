@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the words of a command name: a data set by its description, a ledger by its file, a limit.
 
-**Guarantee.** A command that only reads never makes a ledger, and no ledger is made without a stated limit.
+**Guarantee.** A command that only reads never makes a ledger, and no ledger is made without a
+stated limit.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def session_for(
 ) -> Session:
     """A session on the ledger that was named, or that the description names.
 
-    A command that only reads gets one in memory where none exists yet; every other command needs a ledger and a limit.
+    A command that only reads gets one in memory where none exists yet; every other command needs a
+    ledger and a limit.
     """
     from discreet.ledger import Limit
     from discreet.session import Session, limit_of

@@ -34,13 +34,11 @@ Sql = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option(
-        "--out", metavar="FILE", help="Write the table: .csv, .parquet or .json.", rich_help_panel="Output"
-    ),
+    options.option("--out", "FILE", "Write the table: .csv, .parquet or .json.", "Output"),
 ]
 Plot = Annotated[
     str | None,
-    typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.", rich_help_panel="Output"),
+    options.option("--plot", "FILE", "Draw it: .svg, .png or .pdf.", "Output"),
 ]
 
 
@@ -62,12 +60,13 @@ def query(
     plot: Plot = None,
     json: options.Json = False,
 ) -> None:
-    """Answer a question, with a confidence interval for every number. The cost is in the ledger before the answer is drawn.
+    """Answer a question in SQL, with a confidence interval for every number.
 
     discreet query "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1 --ledger adult.ledger
     --limit eps=1,delta=1e-6
 
-    Exits with status 3 if the limit would be exceeded, and 4 if the question cannot be proved private; neither spends budget.
+    The cost is written to the ledger before the answer is drawn. Exits with status 3 if the budget
+    is too small, and with status 4 if the question cannot be proved private. Neither spends budget.
     """
     stated = asking.stated_cost(epsilon, delta, rho, error)
     table = None if out is None else check_path(out, TABLES, "--out")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet release`: many tables at once, all or none, with a statement.
 
-**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is charged, even if others
-spend from the same limit meanwhile. Each table has a key made of the name of the release and its own name. Running the same
-release again, after a crash or Ctrl-C, writes the same answers, or draws those that nobody has seen, and pays nothing
-more. Files appear when all of them are written.
+**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is
+charged, even if others spend from the same limit meanwhile. Each table has a key made of the name
+of the release and its own name. Running the same release again, after a crash or Ctrl-C, writes the
+same answers, or draws those that nobody has seen, and pays nothing more. Files appear when all of
+them are written.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 File = Annotated[
     str, typer.Argument(metavar="RELEASE.toml", help="The release file; discreet plan shows its cost.")
 ]
-Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="The folder for tables and statement.")]
+Out = Annotated[str, options.option("--out", "FOLDER", "The folder for tables and statement.")]
 
 
 def release(
@@ -44,11 +45,13 @@ def release(
     limit: asking.LimitWords = None,
     json: options.Json = False,
 ) -> None:
-    """Release many tables at once, as CSV and Parquet with intervals, and a statement. All are paid for, or nothing is charged.
+    """Release many tables at once, with a privacy statement.
 
     discreet release release.toml --out tables
 
-    If it was stopped, run it again: nothing is paid for twice. Exits with status 3 if the budget is too small.
+    Writes each table as CSV and Parquet with its intervals. Charges all tables, or none. If it is
+    interrupted, run it again: no table is charged twice. Exits with status 3 if the budget is too
+    small.
     """
     from discreet.cli.releases import read_release
 

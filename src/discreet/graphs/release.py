@@ -13,7 +13,7 @@
 | "global" | ε | the worst graph on so many nodes | yes |
 
 **Guarantee.** What the table says, to one edge that is added or removed, on graphs on `nodes` public nodes. Where
-there is no interval, saying how wrong an answer is would tell how sensitive the graph is, which is secret.
+there is no interval, a margin of error would reveal how sensitive the graph is, which is secret.
 
 Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
 `HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a `bound` that was

@@ -182,8 +182,8 @@ def then(
 ) -> Then:
     """The mechanism that releases `function(value)` instead of the value.
 
-    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, says how
-    wrong the new answer is at a confidence; without it nothing is said.
+    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, is
+    the margin of error of the new answer at a confidence; without it there is none.
 
     Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the released value only. What
     would break it: a function that looks at the data on its own.

@@ -3,7 +3,7 @@
 
     mechanism.guarantee              # what one protected unit loses at most; never needs data
     mechanism.guarantee_at(distance=3)    # the same for three units at once
-    mechanism.error(confidence=0.95)   # how wrong the answer will be; never needs data
+    mechanism.error(confidence=0.95)   # the margin of error; never needs data
     release = mechanism(data)          # draws: .value, .guarantee, .error, .interval
 
 Whoever writes a mechanism of their own implements `guarantee`, `draw` and, if it can be said, `error`, and runs

@@ -19,8 +19,8 @@ Keys and users are taken for their canonical forms (canonical.py), and keys are 
 key, shown as 1; one instant in two time zones is one key, shown in UTC. So a key never shows how one of its users
 spelt it. What has no canonical form (NaN, an object of another type) is no key and no user, None is no user, and a row
 that is no pair is left out, all without a word: an error would tell that there is such a row. In a mapping a number of users
-is rounded down, what is no number counts as 0, and keys of one form count as the one with more users. What was withheld is
-not said, nor how much of it there was.
+is rounded down, what is no number counts as 0, and keys of one form count as the one with more users. Neither the
+suppressed keys nor their number are released.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class PartitionSelection(_Keys):
         return float(self._chance(check.whole(users=users)))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
-        """So many users a key can have and be withheld all the same; one more, and it is named with this confidence."""
+        """The most users that a suppressed key can have; a key with one more is shown with this confidence."""
         return float(self.users_needed(confidence) - 1)
 
     def draw(self, data: object) -> list[Any]:

@@ -18,7 +18,7 @@ Why it holds: what a record adds lies in the simplex {v >= 0, Σv = 1}. Its poin
 1; two of them are at most 2 and √2 apart. The ends t = 0 and t = 1 reach all four. (A noisy sum of x - middle beside a
 noisy count carries the same information, and costs Laplace noise of twice the variance.)
 
-How wrong the answer is depends on N, which is secret, so there is no `error`. The interval follows from the released
+The margin of error depends on N, which is secret, so there is no `error`. The interval follows from the released
 sums. If each is off by at most e, then the mean of t is off by at most e / N, and the variance by 2e / (N - 3e):
 
 - mean: P/(P + R) grows with P and falls with R, so the corners of the box hold the exact one. If P is off by a and R

@@ -40,7 +40,7 @@ from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]
 
-SLACK = 2.0**-34  # how wrong a floating-point exp(-x) may be
+SLACK = 2.0**-34  # the greatest error of a floating-point exp(-x)
 
 
 @overload

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.exact import as_ratio
+from discreet.exact import as_ratio, binary_above
 from discreet.noise.scales import Number, Numbers, is_many
 
 FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
@@ -122,7 +122,7 @@ class Grid:
         check.not_negative(distance=distance)
         cells, bits = self.in_cells(distance), 64
         root = Fraction(math.isqrt(check.whole(dimension=dimension) << (2 * bits)) + 1, 1 << bits)
-        return _float_above(cells + root)
+        return binary_above(cells + root)
 
     @overload
     def reals(self, cells: int, dtype: npt.DTypeLike = np.float64) -> float: ...
@@ -205,11 +205,6 @@ def _valuation(x: Fraction) -> int:
         return -(10**6)
     twos = (x.numerator & -x.numerator).bit_length() - 1
     return twos - (x.denominator.bit_length() - 1)
-
-
-def _float_above(x: Fraction) -> float:
-    near = float(x)
-    return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
 
 def _not_numbers_error() -> BadParameter:

@@ -37,7 +37,7 @@ Threshold = Callable[[int], Interval]
 CHUNK = 1 << 13  # elements at a time: the scratch arrays stay in the cache
 KNOWN_BITS = 63  # of each word, one bit is the sign
 LEAST = 2.0**-19  # a uniform below this has too few known digits for floating point
-SLACK = 2.0**-38  # how wrong a guess may be, per unit of scale
+SLACK = 2.0**-38  # the greatest error of a guess, per unit of scale
 GUARD_BITS = 16  # more than the known ones, to which a threshold is computed
 
 _FIRST = slice(0, 1)

@@ -39,7 +39,7 @@ from discreet.noise.scales import Number
 from discreet.noise.source import Source, Words, current
 
 NOISES = ("gumbel", "exponential", "laplace")
-SLACK = 2.0**-24  # how wrong the float of a noisy score may be: far more than it is
+SLACK = 2.0**-24  # far more than the error of the float of a noisy score
 LEAST, MOST = 2.0**-30, 1.0 - 2.0**-24  # a uniform outside has too few known digits: always a contender
 FAR = 2.0**60  # a candidate further behind is only known to be behind
 

@@ -84,8 +84,8 @@ class Bag:
     @cached_property
     def concentrated(self) -> tuple[float, float]:
         """(Σξ, Σρ), rounded up."""
-        known = [(part.concentration(), count) for part, count in self.entries]
-        xi, rho = (math.fsum(count * both[i] for both, count in known) for i in (0, 1))
+        bounds = [(part.concentration(), count) for part, count in self.entries]
+        xi, rho = (math.fsum(count * bound[i] for bound, count in bounds) for i in (0, 1))
         return _up(xi, self.count), _up(rho, self.count)
 
     @cached_property
@@ -156,13 +156,13 @@ def pair_of_curve(bag: Bag) -> Pair:
     knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 1500)])
     log_delta = np.array([_log_profile(orders, divergence, epsilon) for epsilon in knots])
     pair = symmetrise(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
-    lost = bag.failure
+    failure = bag.failure
     return Pair(
         losses=pair.losses,
-        p=pair.p * (1 - lost),
-        q=pair.q * (1 - lost),
-        infinite=lost + (1 - lost) * pair.infinite,
-        vanishing=lost + (1 - lost) * pair.infinite,
+        p=pair.p * (1 - failure),
+        q=pair.q * (1 - failure),
+        infinite=failure + (1 - failure) * pair.infinite,
+        vanishing=failure + (1 - failure) * pair.infinite,
         symmetric=True,
     )
 

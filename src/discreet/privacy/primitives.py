@@ -314,7 +314,8 @@ class DiscreteGaussianGuarantee(Primitive):
         return (exact,) if exact else ()
 
     def witness(self) -> tuple[Pair, ...]:
-        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is surely below
+        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is
+        # surely below
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -360,8 +361,8 @@ class LeakyGuarantee(Primitive):
     delta_: float
 
     tight = True
-    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and a group of units can
-    #: make that part far more likely than its share of the noise tells.
+    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and
+    #: a group of units can make that part far more likely than its share of the noise tells.
     is_part_of_a_step = True
 
     @property

@@ -22,7 +22,8 @@ from discreet.privacy.pairs import Pair, atoms, swap
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit, unit_of
 
-#: Two tables lose the same if what they lose differs by less than half of this share of the greatest loss.
+#: Two tables lose the same if what they lose differs by less than half of this share of the
+#: greatest loss.
 _ALIKE = 4e-16
 
 
@@ -152,7 +153,8 @@ class PairGuarantee(Primitive):
     q: tuple[float, ...]
     taken: frozenset[str] = frozenset()
 
-    #: A replaced record may have either of the two distributions first, and finitely many outcomes keep the maximum exact.
+    #: A replaced record may have either of the two distributions first, and finitely many outcomes
+    #: keep the maximum exact.
     tight = True
 
     @property
@@ -206,8 +208,8 @@ class PairGuarantee(Primitive):
 @lru_cache(maxsize=64)
 def _concentration(tables: PairGuarantee) -> float:
     """The ρ of what is not lost, in both directions."""
-    found = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
-    return max(found)
+    bounds = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
+    return max(bounds)
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,6 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import bisect_whole
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.sensitivity import LocalAtDistance
@@ -137,10 +138,7 @@ def _least_eigenvalue(gram: Matrix) -> float:
     high, stride = low + 1, 1
     while exceeds(high):
         low, high, stride = high, high + stride, 2 * stride
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low / (1 << _LAMBDA_BITS)
+    return bisect_whole(exceeds, yes=low, no=high) / (1 << _LAMBDA_BITS)
 
 
 def _positive_definite(matrix: Matrix) -> bool:

@@ -124,7 +124,7 @@ class SmoothMechanism(Mechanism):
         return float(min(max(noisy, low), high))
 
     def error_on(self, public: object, confidence: float = CONFIDENCE) -> float:
-        """Roughly how wrong the answer is on *public* records: for planning. On secret ones it is as secret as they are."""
+        """Roughly the margin of error on *public* records, for planning. On private records it is as private as they are."""
         sure = check.inner_probability(confidence=confidence)
         bound = self.statistic.measure(public, self.plan.smoothing)[1]
         return self.plan.error(float(bound), sure)

@@ -26,6 +26,7 @@ from discreet.tables.data.sums import (
     UnitAggregate,
     Windowed,
     WindowFunction,
+    inner_relations,
     relation_expressions,
 )
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, wide
@@ -39,7 +40,7 @@ from discreet.tables.engines.source import (
 from discreet.tables.engines.terms import UNIT
 from discreet.tables.engines.tree import labels, normal, reads_of, unit_of
 
-__all__ = ["PolarsRows"]
+__all__ = ["PolarsRows", "is_ordered"]
 
 Needed = Mapping[Read, None]
 _PLACE = "place"
@@ -265,6 +266,12 @@ class PolarsRows:
         if not made and not more:
             return frame.select("one")
         return frame.select(*more, **made)
+
+
+def is_ordered(rows: Relation) -> bool:
+    """Whether rows are sorted or numbered on their way."""
+    conditioned = isinstance(rows, Paired) and rows.condition is not None
+    return isinstance(rows, Windowed) or conditioned or any(map(is_ordered, inner_relations(rows)))
 
 
 def _aggregate(aggregate: UnitAggregate, operand: str) -> pl.Expr:
