@@ -169,9 +169,15 @@ def asked(two_tables):
     Mistake(
         "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t",
         "DP702",
-        "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
+        "GROUP BY patient_id, ward",
+        "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY patient_id, ward) AS t",
     ),
-    Mistake("SELECT RANK() OVER (ORDER BY days) FROM visits", "DP702", BY_WARD),
+    Mistake(
+        "SELECT RANK() OVER (ORDER BY days) FROM visits",
+        "DP702",
+        "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY days) AS n FROM visits) AS v "
+        "WHERE n = 1",
+    ),
     Mistake(
         f"{COUNT} UNION SELECT COUNT(*) FROM patients",
         "DP702",
@@ -186,12 +192,6 @@ def asked(two_tables):
     ),
     Mistake(f"{COUNT}, wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
     Mistake(f"{COUNT} CROSS JOIN wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
-    Mistake(
-        f"{COUNT} AS a JOIN visits AS b ON a.patient_id = b.patient_id",
-        "DP703",
-        "COUNT(DISTINCT patient_id)",
-        PEOPLE,
-    ),
     Mistake(
         "SELECT COUNT(*) FROM wards",
         "DP703",

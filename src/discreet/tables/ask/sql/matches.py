@@ -17,13 +17,13 @@ from discreet.tables.ask import build
 from discreet.tables.ask.build import logic
 from discreet.tables.ask.sql.joins import pairs_of, same_kind
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
-from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.ask.sql.scalar import Scalar, list_fix
 from discreet.tables.ask.sql.scope import ColumnRef, NameScope
 from discreet.tables.ask.sql.selected import SelectedRows
 from discreet.tables.ask.sql.stacked import QueryRows, project
 from discreet.tables.data.sums import Paired
 
-__all__ = ["MatchCondition", "keep_matched", "match_condition"]
+__all__ = ["MatchCondition", "keep_matched", "match_condition", "other_people_error"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _keep_among(
     theirs = ColumnRef(table, next(iter(table.columns)), optional=False)
     ours = selected.scope.column(column)
     if ours is None or not ours.owner_keys(selected.tables) & theirs.owner_keys(selected.tables):
-        raise _other_people_error(selected, match)
+        raise other_people_error(selected, match)
     if ours.is_unit and theirs.is_unit:
         selected.relation = Paired(selected.relation, made.relation, (), kind)
         return
@@ -111,31 +111,38 @@ def _keep_existing(selected: SelectedRows, match: MatchCondition, inner: Selecte
         mine = build.on_grid(outer.operand(before))
         on.append(same_kind(mine, Scalar(inner.scope).read_unclamped(column), match.node))
     if not leads:
-        raise _other_people_error(selected, match)
+        raise other_people_error(selected, match)
     condition = None
     if rest:
         condition = logic("and", [Scalar(wider).condition(node) for node in rest])
     selected.relation = Paired(selected.relation, inner.relation, tuple(on), kind, condition)
 
 
-def _other_people_error(selected: SelectedRows, match: MatchCondition) -> Exception:
+def other_people_error(selected: SelectedRows, match: MatchCondition) -> Exception:
     """The refusal of a query that does not stay with the unit."""
-    private = [
-        source for source in selected.scope.sources if source.table is not None and source.table.private
-    ]
-    unit = next((str(s.table.unit) for s in private if s.table and s.table.unit in s.table.columns), None)
     what = "EXISTS" if match.column is None else "IN with a query"
-    tables = list(match.query.find_all(exp.Table)) if isinstance(match.query, exp.Expression) else []
-    other = tables[0].name if tables else "labs"
-    if unit is None:
-        fix = "join the tables on the keys that lead to the unit"
-    elif match.column is None:
-        fix = f"EXISTS (SELECT * FROM {other} AS o WHERE o.{unit} = {private[0].alias}.{unit} AND …)"  # noqa: S608 - shown, not run
-    else:
-        fix = f"{unit} IN (SELECT {unit} FROM {other})   or, for a public table, a JOIN"  # noqa: S608 - shown, not run
     return question_error(
         "DP702",
         f"{what} must compare the privacy unit: {node_text(match.node)}",
         "otherwise it keeps or drops a row because of the rows of other people.",
-        fix,
+        _same_unit_fix(selected, match)
+        if match.column is None
+        else list_fix(Scalar(selected.scope), match.column, match.query),
     )
+
+
+def _same_unit_fix(selected: SelectedRows, match: MatchCondition) -> str:
+    """EXISTS with an equality of the unit."""
+    tables = selected.tables
+    ours = [
+        f"{source.alias}.{source.table.unit}"
+        for source in selected.scope.sources
+        if source.table is not None and source.table.unit in source.table.columns
+    ]
+    for node in match.query.find_all(exp.Table):
+        unit = tables[node.name].unit if node.name in tables else None
+        if ours and unit in tables[node.name].columns:
+            alias = node.alias_or_name if node.alias_or_name != ours[0].split(".")[0] else "other"
+            named = node.name if alias == node.name else f"{node.name} AS {alias}"
+            return f"EXISTS (SELECT * FROM {named} WHERE {alias}.{unit} = {ours[0]})"  # noqa: S608 - shown, not run
+    return "leave the condition out, or ask two questions"

@@ -138,14 +138,14 @@ class _Grouping:
         if any(made.of is None or made.owner_key is not None for _, _, made in self.keys):
             return
         unit = next((t.unit for t in self.rows.scope.tables() if t.private and t.unit in t.columns), None)
-        what = "DISTINCT" if query.args.get("distinct") else "GROUP BY"
+        distinct = bool(query.args.get("distinct"))
+        what = "SELECT DISTINCT" if distinct else "GROUP BY"
+        others = [node_text(node) for node, _, _ in self.keys]
         raise question_error(
             "DP702",
             f"a query inside FROM can group only the rows of one unit: {node_text(query)}",
             f"without the unit in {what}, its exact result depends on the rows of several people.",
-            f"GROUP BY {unit}, …   inside, or the same question without the inner query"
-            if unit
-            else "the same question without the inner query",
+            f"{what} {', '.join([unit, *others])}" if unit else "leave the inner query out",
         )
 
     def rewrite(self, node: exp.Expression, name: str = "") -> exp.Expression:

@@ -20,7 +20,7 @@ from sqlglot import exp
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.columns import rows_of, similar_names
 from discreet.tables.ask.sql.joins import JoinClause, is_comma, join_rows, pairs_of
-from discreet.tables.ask.sql.matches import keep_matched, match_condition
+from discreet.tables.ask.sql.matches import keep_matched, match_condition, other_people_error
 from discreet.tables.ask.sql.per_unit import group_by_unit, is_grouped
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import conjuncts
@@ -82,12 +82,19 @@ def _keep(selected: SelectedRows, conditions: list[Any], dataset: Dataset, queri
     plain = [node for node in own if match_condition(node) is None]
     filter_rows(selected, plain)
     for match in matches:
+        if _is_all_public(match.query, dataset, queries):
+            raise other_people_error(selected, match)
         inner = (
             _query_rows(match.query, dataset, queries)
             if match.column is not None
             else _plain_rows(match.query, dataset, queries, selected.scope)
         )
         keep_matched(selected, match, inner)
+
+
+def _is_all_public(query: exp.Expression, dataset: Dataset, queries: Queries) -> bool:
+    tables = list(query.find_all(exp.Table))
+    return bool(tables) and all(_is_public(table, dataset, queries) for table in tables)
 
 
 def _named_queries(select: exp.Expression) -> dict[str, exp.Expression]:
