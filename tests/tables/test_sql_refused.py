@@ -116,7 +116,10 @@ REFUSED = {
         "DP704",
         "real number",
     ),
-    "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY COUNT(*)) AS t": ("DP706", "GROUP BY cannot"),
+    "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY COUNT(*)) AS t": (
+        "DP706",
+        "GROUP BY cannot",
+    ),
     "SELECT SUM(n) FROM (SELECT DISTINCT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS t": (
         "DP702",
         "stand together",

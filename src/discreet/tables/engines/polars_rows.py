@@ -34,7 +34,6 @@ from discreet.tables.engines.source import (
     SourceTable,
     comparable,
     known_table,
-    linked_table,
     readable,
 )
 from discreet.tables.engines.terms import UNIT
@@ -99,7 +98,7 @@ class PolarsRows:
         return frame.filter(mine).select(**cells, **{UNIT: whose})
 
     def _linked(self, rows: Linked, needed: Needed) -> pl.LazyFrame:
-        table = linked_table(self.tables, rows.table)
+        table = known_table(self.tables, rows.table, private=True, linked=True)
         cells = self.cells(table, {**needed, **reads_of([rows.column])}, rows.label)
         owners = self.rows(rows.owners, reads_of([rows.key]))
         key, column = self.name_of(rows.key), self.name_of(rows.column)

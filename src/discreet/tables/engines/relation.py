@@ -32,7 +32,7 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.per_unit import aggregate_term, clamped, is_wide, window_term
 from discreet.tables.engines.read import cell, plain
-from discreet.tables.engines.source import SourceTable, comparable, known_table, linked_table, readable
+from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import UNIT, Term, name_term
 from discreet.tables.engines.tree import labels, reads_of, unit_of
 from discreet.tables.engines.write import ColumnNames, Writer
@@ -75,7 +75,7 @@ class Relations:
 
     @rows.register
     def _linked(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:
-        table = linked_table(self.tables, rows.table)
+        table = known_table(self.tables, rows.table, private=True, linked=True)
         mine = self._cells(table, {**needed, **reads_of([rows.column])}, rows.label)
         owners = self.rows(rows.owners, reads_of([rows.key]))
         key = t.column(self.name_of(rows.key))

@@ -22,7 +22,6 @@ __all__ = [
     "SourceTable",
     "comparable",
     "known_table",
-    "linked_table",
     "readable",
     "same_units",
 ]
@@ -103,10 +102,12 @@ def readable(table: SourceTable, read: Read) -> SourceColumn:
     return column
 
 
-def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
-    """A table that is private, or public, as it must be."""
+def known_table(
+    tables: Mapping[str, SourceTable], name: str, *, private: bool, linked: bool = False
+) -> SourceTable:
+    """A table that is private, or public, as it must be; `linked` if its rows reach their units through a key."""
     table = tables.get(name)
-    if table is None or (table.unit is not None) != private:
+    if table is None or (table.unit is not None) != private or (table.unit == LINKED) != linked:
         raise RefusedQuestion(
             "DP701",
             f"there is no {'private' if private else 'public'} table {name}.",
@@ -114,19 +115,6 @@ def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) 
             fix=f"one of: {', '.join(sorted(tables))}",
         )
     return table
-
-
-def linked_table(tables: Mapping[str, SourceTable], name: str) -> SourceTable:
-    """A private table whose rows reach their units through a key."""
-    table = known_table(tables, name, private=True)
-    if table.unit == LINKED:
-        return table
-    raise RefusedQuestion(
-        "DP701",
-        f"the table {name} says itself whose a row is.",
-        why="a row that reached other units through a key would belong to two.",
-        fix=f"ask about {name} as it is",
-    )
 
 
 def comparable(table: SourceTable) -> SourceColumn:
@@ -151,7 +139,7 @@ def _finest(column: SourceColumn) -> int:
 def same_units(one: SourceTable, other: SourceTable) -> None:
     """Refuse to pair tables whose units cannot be compared exactly."""
     for table in (one, other):
-        if table.unit in {None, ROW}:
+        if table.unit in {None, ROW, LINKED}:
             raise RefusedQuestion(
                 "DP703",
                 f"table {table.name} has no column that says whose a row is.",

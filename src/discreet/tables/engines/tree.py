@@ -73,10 +73,9 @@ def unit_of(tables: Mapping[str, SourceTable], rows: Relation) -> str:
     """The unit's column in the first private table, or ROW; refuses what cannot be told apart."""
     _check_labels(rows)
     private = [tables[name] for name in dict.fromkeys(private_tables(rows))]
-    if all(table.unit == ROW for table in private):
-        _check_single_rows(rows)
+    if all(table.unit == ROW for table in private) and not _is_put_together(rows):
         return ROW
-    for other in private[1:]:
+    for other in private[1:] or private * _is_put_together(rows):
         same_units(private[0], other)
     return str(private[0].unit)
 
@@ -96,14 +95,7 @@ def _check_labels(rows: Relation) -> None:
         _check_labels(inner)
 
 
-def _check_single_rows(rows: Relation) -> None:
-    """Where every row is a unit of its own, rows are only filtered, looked up and stacked."""
-    if isinstance(rows, Linked | Paired | PerUnit | Windowed):
-        raise RefusedQuestion(
-            "DP703",
-            "rows are put together by their unit, and every row is a unit of its own.",
-            why="no column says which rows belong to the same unit.",
-            fix="protect each value of a column, in all tables",
-        )
-    for inner in inner_relations(rows):
-        _check_single_rows(inner)
+def _is_put_together(rows: Relation) -> bool:
+    """Whether rows are put together by their unit, and not only filtered, looked up and stacked."""
+    own = isinstance(rows, Linked | Paired | PerUnit | Windowed)
+    return own or any(map(_is_put_together, inner_relations(rows)))

@@ -229,7 +229,7 @@ def _within_join(join: JoinClause, wider: NameScope, rest: list[Any]) -> tuple[R
             "DP703",
             f"FULL JOIN supports only equalities in ON: {node_text(join.node)}",
             "engines disagree on the rows that another condition leaves without a match.",
-            f"put the condition into a query:  FULL JOIN (SELECT * FROM {join.table.of or join.table.name} WHERE …) AS t USING (…)",  # noqa: S608 - shown, not run
+            f"FULL {_unit_fix(join, wider)}   and the condition in a query inside FROM",
         )
     alone = NameScope(wider.dataset, [join.item])
     mine = [node for node in rest if join.side != "right" and alone.is_own(node)]

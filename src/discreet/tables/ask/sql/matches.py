@@ -74,7 +74,7 @@ def _keep_among(
             "DP702",
             f"the query behind IN selects {len(inner.columns)} columns: {node_text(match.node)}",
             "each row is compared with one value.",
-            f"SELECT one column:  {node_text(column)} IN (SELECT …)",
+            f"{node_text(column)} IN ({node_text(_first_column(match.query))})",
         )
     theirs = ColumnRef(table, next(iter(table.columns)), optional=False)
     ours = selected.scope.column(column)
@@ -93,6 +93,13 @@ def _keep_among(
     before = build.on_grid(Scalar(selected.scope).operand(column))
     on = same_kind(before, Scalar(made.scope).read_unclamped(theirs), match.node)
     selected.relation = Paired(selected.relation, made.relation, (on,), kind)
+
+
+def _first_column(query: exp.Expression) -> exp.Expression:
+    copy = query.copy()
+    if isinstance(copy, exp.Select):
+        copy.set("expressions", copy.expressions[:1])
+    return copy
 
 
 def _keep_existing(selected: SelectedRows, match: MatchCondition, inner: SelectedRows, kind: str) -> None:

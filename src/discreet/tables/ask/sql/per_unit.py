@@ -250,7 +250,7 @@ def aggregate_column(
             "DP706",
             f"{text} is not supported over the rows of one unit.",
             "COUNT, COUNT(DISTINCT …), SUM, AVG, MIN and MAX are, and mean the same on every engine.",
-            "MAX(days)   or   AVG(days)",
+            f"MAX({node_text(arguments[0])})" if arguments else "COUNT(*)",
         )
     scalar, most = Scalar(rows.scope, text), most_rows_of(rows)
     node = arguments[0]

@@ -154,13 +154,20 @@ def _swapped(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
             "DP703",
             f"{_alias(first) or first.name} is a public table.",
             "a row of a public table without a match belongs to nobody.",
-            f"FROM {join.this.name} LEFT JOIN {first.name} ON …",
+            f"FROM {join.this.name} LEFT JOIN {first.name}{_condition_text(join)}",
         )
     turned = join.copy()
     turned.set("this", first.copy())
     if side:
         turned.set("side", "LEFT")
     return join.this, [*joins[:place], turned, *joins[place + 1 :]]
+
+
+def _condition_text(join: exp.Expression) -> str:
+    on, using = join.args.get("on"), join.args.get("using")
+    if using:
+        return f" USING ({', '.join(column.name for column in using)})"
+    return "" if on is None else f" ON {node_text(on)}"
 
 
 def _private_name(dataset: Dataset) -> str:
@@ -333,7 +340,7 @@ def _check_parts(query: exp.Select) -> None:
             "DP702",
             f"a query inside FROM cannot have {more[0].strip('_').upper()}: {node_text(query)}",
             "sorting or LIMIT there would choose among the rows of several people.",
-            "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day) AS n   and   WHERE n <= 10   outside",
+            "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on) AS n   and   WHERE n <= 10   outside",
         )
 
 

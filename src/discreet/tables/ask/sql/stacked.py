@@ -46,7 +46,7 @@ def stack(parts: Sequence[QueryRows]) -> QueryRows:
             "DP702",
             f"the parts of UNION ALL have {len(first.columns)} and {len(second.columns)} columns.",
             "rows below each other have the same columns.",
-            "SELECT the same number of columns in both",
+            f"leave out {', '.join(_more_columns(first, second))}",
         )
     made = [_made(part) for part in parts]
     names = list(first.columns)
@@ -59,6 +59,12 @@ def stack(parts: Sequence[QueryRows]) -> QueryRows:
         for name in names
     }
     return QueryRows(rows, columns)
+
+
+def _more_columns(one: QueryRows, other: QueryRows) -> list[str]:
+    """The columns of the longer part that the shorter one lacks."""
+    shorter, longer = sorted((list(one.columns), list(other.columns)), key=len)
+    return longer[len(shorter) :]
 
 
 def _made(query: QueryRows) -> dict[str, MadeColumn]:
@@ -110,7 +116,7 @@ def _pair_types(
             "DP702",
             f"the column {name} of UNION ALL has different types, or is the privacy unit in one part only.",
             "a column has one type for all rows, and the unit says in every row whose it is.",
-            "SELECT the unit at the same place in both, and columns of the same type",
+            "leave one part out, or select columns of the same type",
         )
     if one.of.type.kind != NUMBER or one.of.type.places == other.of.type.places:
         return one, other

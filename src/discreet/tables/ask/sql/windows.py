@@ -114,7 +114,7 @@ class _Windows:
                 "DP701",
                 f"there is no window {alias.name!r}.",
                 "a window needs a definition.",
-                f"WINDOW {alias.name} AS (PARTITION BY patient_id ORDER BY day)",
+                f"WINDOW {alias.name} AS (PARTITION BY patient_id ORDER BY came_on)",
             )
         return require_only(self.named[alias.name], "this", "partition_by", "order", "spec", "over")  # type: ignore[return-value]
 
@@ -165,7 +165,7 @@ class _Windows:
                 "DP702",
                 f"a window must be partitioned by the privacy unit: {node_text(node)}",
                 "a rank or a running total among the rows of several people depends on all of them.",
-                f"OVER (PARTITION BY {unit} ORDER BY …)" if unit else "leave the window out",
+                f"PARTITION BY {unit}" if unit else "leave the window out",
             )
         parts = []
         for part, ref in zip(spec.args["partition_by"], refs, strict=True):
@@ -186,7 +186,7 @@ class _Windows:
                     "DP702",
                     f"a window cannot be ordered by a text: {node_text(item.this)}",
                     "engines disagree on the order of texts.",
-                    "ORDER BY a number or a date",
+                    "ORDER BY came_on",
                 )
             parts.append((of, bool(item.args.get("desc"))))
         return tuple(parts)
@@ -212,7 +212,7 @@ def _comparable(of: Expr, node: exp.Expression) -> Expr:
             "DP702",
             f"a window cannot be partitioned by a real number: {node_text(node)}",
             "engines disagree on whether such values are equal.",
-            f"PARTITION BY …, FLOOR({node_text(node)})",
+            f"FLOOR({node_text(node)})",
         )
     return of
 
@@ -245,11 +245,11 @@ def _function_error(node: exp.Window, name: str, order: tuple[Any, ...]) -> Exce
             "DP702",
             f"{name} needs ORDER BY and no frame: {node_text(node)}",
             "without an order there is no row before or after.",
-            f"{name}(days) OVER (PARTITION BY patient_id ORDER BY day)",
+            f"{name}(days) OVER (PARTITION BY patient_id ORDER BY came_on)",
         )
     return question_error(
         "DP702",
         f"this window function is not supported: {node_text(node)}",
         "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, SUM, COUNT, AVG, MIN and MAX are.",
-        "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day)",
+        "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on)",
     )
