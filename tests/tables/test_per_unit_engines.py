@@ -335,12 +335,14 @@ def arrows():
 
 
 def check(engine, step=1):
-    for name, asked in questions(step):
+    asked_questions = list(questions(step))
+    for name, asked in asked_questions:
         assert engine.sums(asked) == REFERENCE.sums(asked), name
     for name in ("counted", "linked", "paired full"):
         rows, keys, _ = RELATIONS[name]
         asked = UnitSizes(rows, keys, (1, 2, 5), 2)
         assert engine.sizes(asked) == REFERENCE.sizes(asked), name
+    return len(asked_questions)
 
 
 SQL = {pa.int64(): "bigint", pa.string(): "text", pa.bool_(): "boolean", pa.date32(): "date"}
@@ -370,30 +372,31 @@ def spark_frames(session):
 
 
 def test_duckdb_has_the_numbers_of_the_reference():
-    check(engines.duckdb(arrows(), units=UNITS))
+    assert check(engines.duckdb(arrows(), units=UNITS)) > 10
 
 
 def test_polars_has_the_numbers_of_the_reference():
     polars = pytest.importorskip("polars")
-    check(engines.polars({name: polars.from_arrow(table) for name, table in arrows().items()}, units=UNITS))
+    frames = {name: polars.from_arrow(table) for name, table in arrows().items()}
+    assert check(engines.polars(frames, units=UNITS)) > 10
 
 
 def test_polars_has_them_of_lazy_frames():
     polars = pytest.importorskip("polars")
     frames = {name: polars.from_arrow(table).lazy() for name, table in arrows().items()}
-    check(engines.polars(frames, units=UNITS), step=3)
+    assert check(engines.polars(frames, units=UNITS), step=3) > 10
 
 
 def test_postgres_has_the_numbers_of_the_reference(postgres_database):
     fill_postgres(postgres_database)
     engine = engines.postgres(postgres_database, {name: name for name in TABLES}, units=UNITS)
-    check(engine)
+    assert check(engine) > 10
     engine.close()
 
 
 def test_spark_has_the_numbers_of_the_reference(spark_session):
     engine = engines.spark(spark_session, spark_frames(spark_session), units=UNITS)
-    check(engine, step=5)
+    assert check(engine, step=5) > 10
     engine.close()
 
 

@@ -103,14 +103,14 @@ def rows_of(table: Table, tables: Mapping[str, Table]) -> Relation:
     present = tuple(
         Not(IsNull(_nullable(unbounded_column(table, name)))) for name in sure if name != table.unit
     )
-    rows = _scanned(table, tables)
+    rows = _scan(table, tables)
     if not present:
         return rows
     condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
     return Filtered(rows, condition)
 
 
-def _scanned(table: Table, tables: Mapping[str, Table]) -> Relation:
+def _scan(table: Table, tables: Mapping[str, Table]) -> Relation:
     name, described = ("", table.name) if table.of is None else (table.name, table.of)
     if table.link is None:
         return Private(described, name)

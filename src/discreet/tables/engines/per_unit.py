@@ -21,7 +21,7 @@ from discreet.tables.engines.read import clamp
 from discreet.tables.engines.terms import UNIT, Term
 from discreet.tables.engines.write import Writer
 
-__all__ = ["aggregate_term", "clamped", "is_wide", "window_term"]
+__all__ = ["aggregate_term", "clamp_cell", "is_wide", "window_term"]
 
 #: Windows whose value depends on the order of rows one by one, so that no two may be equal.
 _ONE_BY_ONE: Final = {"row_number", "lag", "lead", "first"}
@@ -38,7 +38,7 @@ def is_wide(kind: str) -> bool:
     return kind == "sum"
 
 
-def clamped(dialect: Dialect, of: Type, value: Term, *, wide: bool) -> Term:
+def clamp_cell(dialect: Dialect, of: Type, value: Term, *, wide: bool) -> Term:
     """A value as a cell of its type; one that is no number as it is."""
     if not of.is_ordered or (not wide and of.low <= -WIDEST and of.high >= WIDEST):
         return value
@@ -69,7 +69,7 @@ def window_term(writer: Writer, function: WindowFunction, ties: Sequence[Term]) 
     if function.kind in _ONE_BY_ONE or (function.order and function.rows and _is_total(function.kind)):
         order += [exp.Ordered(this=tie.copy(), desc=False, nulls_first=False) for tie in ties]
     partition = [t.column(UNIT), *(writer.write(of) for of in function.partition)]
-    window = exp.Window(this=_called(writer, function), partition_by=partition)
+    window = exp.Window(this=_call(writer, function), partition_by=partition)
     if order:
         window.set("order", exp.Order(expressions=order))
     if function.order and _is_total(function.kind):
@@ -83,7 +83,7 @@ def _is_total(kind: str) -> bool:
     return kind in {"sum", "count", "count_of", "min", "max"}
 
 
-def _called(writer: Writer, function: WindowFunction) -> Term:
+def _call(writer: Writer, function: WindowFunction) -> Term:
     if function.kind == "count":
         return t.everyone()
     if function.of is None:

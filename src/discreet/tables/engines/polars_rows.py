@@ -71,7 +71,7 @@ class PolarsRows:
             case Private():
                 return self._private(rows, needed)
             case Linked():
-                return self._linked(rows, needed)
+                return self._linked_rows(rows, needed)
             case Filtered():
                 inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
                 return inner.filter(self.writer().write(rows.condition))
@@ -82,8 +82,8 @@ class PolarsRows:
             case PerUnit():
                 return self._per_unit(rows, needed)
             case Windowed():
-                return self._windowed(rows, needed)
-        return self._stacked(rows, needed)
+                return self._windowed_rows(rows, needed)
+        return self._stacked_rows(rows, needed)
 
     # --- tables and joins --------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class PolarsRows:
         mine = whose.is_not_null() & whose.is_not_nan() if unit.kind == "real" else whose.is_not_null()
         return frame.filter(mine).select(**cells, **{UNIT: whose})
 
-    def _linked(self, rows: Linked, needed: Needed) -> pl.LazyFrame:
+    def _linked_rows(self, rows: Linked, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=True, linked=True)
         cells = self.cells(table, {**needed, **reads_of([rows.column])}, rows.label)
         owners = self.rows(rows.owners, reads_of([rows.key]))
@@ -186,13 +186,13 @@ class PolarsRows:
         keys = {names[name]: key for name, key in rows.keys}
         aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in wanted}
         operands = {name: made.of for name, made in aggregates.items() if made.of is not None}
-        valued = self._valued(rows.rows, {**keys, **operands})
+        valued = self._values_of(rows.rows, {**keys, **operands})
         grouped = valued.group_by(UNIT, *keys).agg(
             *(_aggregate(aggregate, name).alias(name) for name, aggregate in aggregates.items())
         )
-        return self._made(grouped, needed, names)
+        return self._made_cells(grouped, needed, names)
 
-    def _windowed(self, rows: Windowed, needed: Needed) -> pl.LazyFrame:
+    def _windowed_rows(self, rows: Windowed, needed: Needed) -> pl.LazyFrame:
         names = _inner_names(dict(rows.columns))
         own = {read: None for read in needed if read.table == rows.name}
         kept = {read: None for read in needed if read.table != rows.name}
@@ -203,7 +203,7 @@ class PolarsRows:
         for name, function in rows.columns:
             if name in wanted:
                 frame = self._with_window(frame, function, names[name], ties)
-        return self._made(frame, own, names, [self.name_of(read) for read in kept])
+        return self._made_cells(frame, own, names, [self.name_of(read) for read in kept])
 
     def _with_window(
         self, frame: pl.LazyFrame, function: WindowFunction, name: str, ties: list[str]
@@ -224,20 +224,20 @@ class PolarsRows:
             frame = _with_place(frame, function, name, within, peers)
         return frame.drop(*parts, *order, *operand)
 
-    def _stacked(self, rows: Stacked, needed: Needed) -> pl.LazyFrame:
+    def _stacked_rows(self, rows: Stacked, needed: Needed) -> pl.LazyFrame:
         names = _inner_names(rows.columns)
         wanted = dict.fromkeys(read.column for read in needed)
         frames = []
         for part, values in rows.parts:
             of = dict(zip(rows.columns, values, strict=True))
-            frames.append(self._valued(part, {names[name]: of[name] for name in wanted}))
+            frames.append(self._values_of(part, {names[name]: of[name] for name in wanted}))
         stacked = pl.concat(frames, how="vertical")
-        return self._made(stacked, needed, names, whose=[] if self._single(rows) else [UNIT])
+        return self._made_cells(stacked, needed, names, whose=[] if self._single(rows) else [UNIT])
 
     def _single(self, rows: Relation) -> bool:
         return unit_of(self.tables, rows) == ROW
 
-    def _valued(self, rows: Relation, values: Mapping[str, Expr]) -> pl.LazyFrame:
+    def _values_of(self, rows: Relation, values: Mapping[str, Expr]) -> pl.LazyFrame:
         """The unit of each row, and some expressions by their names."""
         inner, write = self.rows(rows, reads_of(values.values())), self.writer().write
         columns = {name: write(of) for name, of in values.items()}
@@ -245,7 +245,7 @@ class PolarsRows:
         kept = ["one"] if self._single(rows) else [UNIT]
         return inner.with_columns(**columns, **whose).select(*columns, *kept)
 
-    def _made(
+    def _made_cells(
         self,
         frame: pl.LazyFrame,
         needed: Needed,

@@ -30,7 +30,7 @@ from discreet.tables.data.sums import (
 from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
-from discreet.tables.engines.per_unit import aggregate_term, clamped, is_wide, window_term
+from discreet.tables.engines.per_unit import aggregate_term, clamp_cell, is_wide, window_term
 from discreet.tables.engines.read import cell, plain
 from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import UNIT, Term, name_term
@@ -74,7 +74,7 @@ class Relations:
         return chosen.select(whose, copy=False).where(mine, copy=False)
 
     @rows.register
-    def _linked(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:
+    def _linked_rows(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True, linked=True)
         mine = self._cells(table, {**needed, **reads_of([rows.column])}, rows.label)
         owners = self.rows(rows.owners, reads_of([rows.key]))
@@ -140,7 +140,7 @@ class Relations:
         keys = {names[name]: key for name, key in rows.keys}
         aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in wanted}
         operands = {name: made.of for name, made in aggregates.items() if made.of is not None}
-        valued = self._valued(rows.rows, {**keys, **operands})
+        valued = self._values_of(rows.rows, {**keys, **operands})
         whose = [t.column(UNIT), *(t.column(name) for name in keys)]
         made = [
             name_term(aggregate_term(self.dialect, aggregate, name), name)
@@ -148,10 +148,10 @@ class Relations:
         ]
         grouped = select([*(part.copy() for part in whose), *made], valued).group_by(*whose, copy=False)
         wide = {name for name, aggregate in rows.aggregates if is_wide(aggregate.kind)}
-        return select([*self._made(needed, names, wide), t.column(UNIT)], grouped)
+        return select([*self._made_cells(needed, names, wide), t.column(UNIT)], grouped)
 
     @rows.register
-    def _windowed(self, rows: Windowed, needed: Mapping[Read, None]) -> exp.Select:
+    def _windowed_rows(self, rows: Windowed, needed: Mapping[Read, None]) -> exp.Select:
         functions, names = dict(rows.columns), _inner_names(dict(rows.columns))
         own = {read: None for read in needed if read.table == rows.name}
         kept = {read: None for read in needed if read.table != rows.name}
@@ -164,35 +164,35 @@ class Relations:
         ]
         windowed = select([*self._columns(rows, kept), *made], inner)
         wide = {name for name, function in rows.columns if is_wide(function.kind)}
-        return select([*self._columns(rows, kept), *self._made(own, names, wide)], windowed)
+        return select([*self._columns(rows, kept), *self._made_cells(own, names, wide)], windowed)
 
     @rows.register
-    def _stacked(self, rows: Stacked, needed: Mapping[Read, None]) -> exp.Select:
+    def _stacked_rows(self, rows: Stacked, needed: Mapping[Read, None]) -> exp.Select:
         names = _inner_names(rows.columns)
         wanted = dict.fromkeys(read.column for read in needed)
         stacked: exp.Query | None = None
         for part, values in rows.parts:
             of = dict(zip(rows.columns, values, strict=True))
-            valued = self._valued(part, {names[name]: of[name] for name in wanted})
+            valued = self._values_of(part, {names[name]: of[name] for name in wanted})
             stacked = (
                 valued if stacked is None else exp.Union(this=stacked, expression=valued, distinct=False)
             )
         assert stacked is not None
         whose = [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
-        columns = [*self._made(needed, names, set()), *whose]
+        columns = [*self._made_cells(needed, names, set()), *whose]
         return select(columns or [name_term(t.number(1), "one")], stacked)
 
-    def _made(self, needed: Iterable[Read], names: Mapping[str, str], wide: set[str]) -> list[Term]:
+    def _made_cells(self, needed: Iterable[Read], names: Mapping[str, str], wide: set[str]) -> list[Term]:
         """Columns that were made here, as cells of the types with which they are read."""
         return [
             name_term(
-                clamped(self.dialect, read.of, t.column(names[read.column]), wide=read.column in wide),
+                clamp_cell(self.dialect, read.of, t.column(names[read.column]), wide=read.column in wide),
                 self.name_of(read),
             )
             for read in needed
         ]
 
-    def _valued(self, rows: Relation, values: Mapping[str, Expr]) -> exp.Select:
+    def _values_of(self, rows: Relation, values: Mapping[str, Expr]) -> exp.Select:
         """The unit of each row, and some expressions by their names."""
         inner, write = self.rows(rows, reads_of(values.values())), self.writer().write
         columns = [name_term(write(of), name) for name, of in values.items()]

@@ -190,7 +190,7 @@ class _Grouping:
         if name_of(call) in {"AVG", "MEAN"}:
             operands = require_only(call, "this", "expressions").expressions
             pieces = [
-                _again(node, exp.Anonymous(this=part, expressions=[operands[0].copy()]))
+                _filter_call(node, exp.Anonymous(this=part, expressions=[operands[0].copy()]))
                 for part in ("SUM", "COUNT")
             ]
             total, count = (self._aggregate(piece, "") for piece in pieces)
@@ -200,7 +200,7 @@ class _Grouping:
             if other == aggregate:
                 return quoted_column(known, self.alias)
         known = self._free(name or node_text(node))
-        self.aggregates[known] = (aggregate, _renamed(made, known))
+        self.aggregates[known] = (aggregate, _rename(made, known))
         return quoted_column(known, self.alias)
 
     def _free(self, name: str) -> str:
@@ -228,14 +228,14 @@ class _Grouping:
         return SelectedRows(relation, scope)
 
 
-def _again(node: exp.Expression, call: exp.Expression) -> exp.Expression:
+def _filter_call(node: exp.Expression, call: exp.Expression) -> exp.Expression:
     """Another call with the FILTER of a node."""
     if not isinstance(node, exp.Filter):
         return call
     return exp.Filter(this=call, expression=node.expression.copy())
 
 
-def _renamed(column: Column, name: str) -> Column:
+def _rename(column: Column, name: str) -> Column:
     return replace(column, name=name)
 
 
@@ -256,14 +256,14 @@ def aggregate_column(
     node = arguments[0]
     counts = (0, most) if most else None
     if name in {"COUNT", "COUNT_IF"}:
-        kind, of = _counted(name, node, condition, scalar)
+        kind, of = _counted_operand(name, node, condition, scalar)
         return UnitAggregate(kind, of), Column("count", "integer", counts, null=False)
     if name == "SUM":
-        of = _kept(on_grid(build.as_number(scalar.term(node))), condition, scalar)
+        of = _filter_operand(on_grid(build.as_number(scalar.term(node))), condition, scalar)
         return UnitAggregate("sum", of), _sum_column(of, most)
     column = rows.scope.column(node)
     plain = on_grid(scalar.operand(node))
-    of = _kept(plain, condition, scalar)
+    of = _filter_operand(plain, condition, scalar)
     if of.type.kind in {TEXT, TRUTH}:
         raise question_error(
             "DP706",
@@ -275,24 +275,24 @@ def aggregate_column(
     return UnitAggregate(_KINDS[name], of), typed_column("value", of.type.with_null(True), bounds)
 
 
-def _counted(name: str, node: Any, condition: Any | None, scalar: Scalar) -> tuple[str, Expr | None]:
+def _counted_operand(name: str, node: Any, condition: Any | None, scalar: Scalar) -> tuple[str, Expr | None]:
     """What COUNT counts: rows, values, or different values."""
     one = on_grid(Fraction(1))
     if name == "COUNT_IF":
         return "count_of", build.case([(scalar.condition(node), one)], build.NULL)
     if isinstance(node, exp.Star | exp.Literal):
-        return ("count", None) if condition is None else ("count_of", _kept(one, condition, scalar))
+        return ("count", None) if condition is None else ("count_of", _filter_operand(one, condition, scalar))
     if isinstance(node, exp.Distinct):
         (inner,) = require_only(node, "expressions").expressions
-        return "distinct", _kept(_countable(inner, scalar), condition, scalar)
-    return "count_of", _kept(_countable(node, scalar), condition, scalar)
+        return "distinct", _filter_operand(_countable(inner, scalar), condition, scalar)
+    return "count_of", _filter_operand(_countable(node, scalar), condition, scalar)
 
 
 def _countable(node: Any, scalar: Scalar) -> Expr:
     return on_grid(scalar.operand(node))
 
 
-def _kept(of: Expr, condition: Any | None, scalar: Scalar) -> Expr:
+def _filter_operand(of: Expr, condition: Any | None, scalar: Scalar) -> Expr:
     """The operand of an aggregate with FILTER: NULL where the condition is not TRUE."""
     if condition is None:
         return of
@@ -316,7 +316,7 @@ def _sum_column(of: Expr, most: int | None) -> Column:
 
 
 def most_rows_of(rows: SelectedRows) -> int | None:
-    """The number of rows of a unit that count in full; None if it is chosen privately."""
+    """The number of rows that a unit contributes at most; None if it is chosen privately."""
     most = rows.scope.dataset.protect.at_most
     return most if isinstance(most, int) else None
 

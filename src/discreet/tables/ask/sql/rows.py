@@ -130,7 +130,7 @@ def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any,
     for place, join in enumerate(joins):
         # The first of a list of tables, or of inner joins before which all tables are public.
         if not _is_public(join.this, dataset, queries) and (place == 0 or is_comma(join)):
-            return _swapped(start.this, joins, place)
+            return _swap(start.this, joins, place)
         if join.args.get("side"):
             break
     name = start.this.name
@@ -145,7 +145,7 @@ def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any,
     )
 
 
-def _swapped(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
+def _swap(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
     """The joined table first, and the public one in its place; RIGHT becomes LEFT."""
     join = joins[place]
     side = str(join.args.get("side") or "")

@@ -55,7 +55,7 @@ class QuestionTables(dict[str, Table]):
         super().__init__(tables)
         self._read: set[str] = set()
 
-    def described(self) -> list[str]:
+    def described_names(self) -> list[str]:
         """The names of the tables that a text can mean."""
         return [name for name, table in self.items() if table.of is None]
 

@@ -35,7 +35,7 @@ class QueryRows:
 
 def project(query: QueryRows, alias: str) -> SelectedRows:
     """The rows of a query as a table, so that a join can leave its columns empty."""
-    return _as_table(alias, [query], [_made(query)])
+    return _as_table(alias, [query], [_made_columns(query)])
 
 
 def stack(parts: Sequence[QueryRows]) -> QueryRows:
@@ -48,7 +48,7 @@ def stack(parts: Sequence[QueryRows]) -> QueryRows:
             "rows below each other have the same columns.",
             f"leave out {', '.join(_more_columns(first, second))}",
         )
-    made = [_made(part) for part in parts]
+    made = [_made_columns(part) for part in parts]
     names = list(first.columns)
     made[1] = dict(zip(names, made[1].values(), strict=True))
     made = [dict(zip(names, column, strict=True)) for column in zip(*_alike(parts, made), strict=True)]
@@ -67,7 +67,7 @@ def _more_columns(one: QueryRows, other: QueryRows) -> list[str]:
     return longer[len(shorter) :]
 
 
-def _made(query: QueryRows) -> dict[str, MadeColumn]:
+def _made_columns(query: QueryRows) -> dict[str, MadeColumn]:
     return {name: made_column(name, node, query.rows) for name, node in query.columns.items()}
 
 
@@ -77,7 +77,7 @@ def _as_table(
     rows = parts[0].rows
     values = [name for name, column in made[0].items() if column.of is not None]
     unit = next((name for name, column in made[0].items() if column.of is None), rows.whose())
-    described = {name: _together(name, [columns[name].column for columns in made]) for name in made[0]}
+    described = {name: _union_column(name, [columns[name].column for columns in made]) for name in made[0]}
     keys = {
         name: column.owner_key
         for name, column in made[0].items()
@@ -128,7 +128,7 @@ def _pair_types(
     return bounded[0], bounded[1]
 
 
-def _together(name: str, columns: Sequence[Column]) -> Column:
+def _union_column(name: str, columns: Sequence[Column]) -> Column:
     """The description of a column that has the values of several."""
     first = columns[0]
     if len(columns) == 1:
