@@ -17,8 +17,9 @@ from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
-from discreet.tables.ask.sql.rows import SelectedRows, select_rows
+from discreet.tables.ask.sql.rows import select_rows
 from discreet.tables.ask.sql.scope import match_name
+from discreet.tables.ask.sql.selected import SelectedRows, working_copy
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.start import Dataset
@@ -56,7 +57,7 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
-    rows = select_rows(select, dataset)
+    rows = select_rows(select, working_copy(dataset))
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
     keys = _keys(select.args.get("group"), items, rows, taken)
