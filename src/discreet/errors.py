@@ -98,6 +98,7 @@ EXTRAS = {
     "fastapi": "server",
     "uvicorn": "server",
     "matplotlib": "plot",
+    "openpyxl": "excel",
 }
 _CALLED = {"sklearn": "scikit-learn", "torch": "PyTorch"}
 

@@ -206,6 +206,14 @@ def beside(path: Path) -> str:
     return f"give the whole path of {name}" + (f"; {folder} has  {'  '.join(known[:5])}" if known else "")
 
 
+def is_folder(target: Path) -> bool:
+    """Whether there is a folder; False for a path that no folder can have."""
+    try:
+        return target.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def _missing_error(target: Path, matches: list[Path]) -> EngineFailed:
     """Why there is no file, as far as the operating system tells."""
     named, mode = short_path(target), _mode(target)

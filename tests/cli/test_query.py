@@ -64,7 +64,7 @@ def test_the_same_key_shows_the_same_answer_and_costs_nothing(discreet):
         (f"{ASK} --epsilon nan", 2, "DP101"),
         (f"{ASK} --epsilon -1", 2, "DP102"),
         (f"{ASK} --epsilon much", 2, "DP104"),
-        (f"{ASK} --epsilon 0.1 --out wards.xlsx", 2, "DP105"),
+        (f"{ASK} --epsilon 0.1 --out wards.docx", 2, "DP105"),
         (f"{ASK} --epsilon 0.1 --out nowhere/wards.csv", 2, "DP102"),
         (f"{ASK} --epsilon 0.1 --plot wards.gif", 2, "DP105"),
         (f"{ASK} --epsilon 0.1 --limit eps=2", 2, "DP603"),

@@ -19,7 +19,16 @@ from tests.cli import visits
 from tests.processes import PATIENCE
 
 RUN = "release release.toml --out tables"
-WRITTEN = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
+WRITTEN = [
+    "by_ward.csv",
+    "by_ward.csv-metadata.json",
+    "by_ward.parquet",
+    "statement.html",
+    "statement.json",
+    "statement.md",
+    "total.csv",
+    "total.csv-metadata.json",
+]
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -221,7 +230,7 @@ def test_a_changed_release_needs_a_new_name(discreet, here):
         ("epsilon = 0.2", "epsilon = -1"),
         ("epsilon = 0.2", "epsilonn = 0.2"),
         ("epsilon = 0.1", ""),
-        ('format = "csv"', 'format = "xlsx"'),
+        ('format = "csv"', 'format = "docx"'),
         ('format = "csv"', "format = []"),
         ('data = "visits.toml"', ""),
         ("[release]", "[release"),

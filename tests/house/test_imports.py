@@ -71,6 +71,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),
+    "openpyxl": ("tables",),
     "sqlglot": ("tables",),
     "pyspark": ("tables",),
     "psycopg": ("ledger", "tables"),

@@ -269,3 +269,64 @@ def test_a_picture_has_a_bar_for_each_interval():
     assert refused.value.code == "DP105"
     with pytest.raises(BadParameter):
         plot.groups([], [], [], [])
+
+
+# --- files that people open --------------------------------------------------------------------------
+
+
+def test_an_excel_file_holds_the_table_and_no_formulas(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    moment = datetime(2026, 11, 16, 4, 5, 6, tzinfo=UTC)
+    answer = Answer.of(
+        keys=["ward", "at"],
+        groups=[("=1+1", moment), ("a\x00b", None)],
+        columns={"count": Noisy((3, None), (-math.inf, None), (4.5, None))},
+        notes=["=a note"],
+    )
+    answer.to_excel(tmp_path / "wards.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "wards.xlsx")
+    rows = list(book["answer"].iter_rows(values_only=True))
+    assert list(rows[0]) == answer.header
+    assert rows[1] == ("=1+1", moment.replace(tzinfo=None), 3, None, 4.5)
+    assert rows[2][0] == "a\ufffdb"
+    assert book["answer"]["A2"].data_type == "s"
+    assert dict(book["about"].iter_rows(values_only=True))["discreet.notes"] == "=a note"
+
+
+def test_an_arrow_file_holds_the_table_and_its_metadata(tmp_path):
+    ipc = pytest.importorskip("pyarrow.ipc")
+    wards().to_ipc(tmp_path / "wards.arrow")
+    table = ipc.open_file(str(tmp_path / "wards.arrow")).read_all()
+    assert table.column_names == wards().header
+    assert table.schema.metadata[b"discreet.noise.count"] == b"Laplace"
+
+
+def test_a_csv_file_can_have_its_description_beside_it(tmp_path):
+    wards().to_csv(tmp_path / "wards.csv", sidecar=True)
+    stored = json.loads((tmp_path / "wards.csv-metadata.json").read_text(encoding="utf-8"))
+    assert stored["url"] == "wards.csv"
+    assert [column["name"] for column in stored["tableSchema"]["columns"]] == wards().header
+    assert stored["discreet.notes"] == "Values were moved between 0 and 60."
+    wards().to_csv(tmp_path / "alone.csv")
+    assert not (tmp_path / "alone.csv-metadata.json").exists()
+
+
+def test_an_answer_shows_itself_as_its_table():
+    assert repr(wards()) == str(wards())
+
+
+def test_several_columns_and_long_lists_stand_in_panels():
+    pytest.importorskip("matplotlib")
+    from discreet import plot
+
+    both = wards().plot()
+    assert len(both.get_axes()) == 2
+    assert "AVG(days) by group" in plot.alt_text(both)
+    assert len(wards().plot(["count"]).get_axes()) == 1
+    many = Answer.of(
+        keys=["n"], groups=[(n,) for n in range(130)], columns={"count": noisy(list(range(130)))}
+    )
+    panels = many.plot().get_axes()
+    assert [len(ax.get_yticks()) for ax in panels] == [44, 44, 42]
+    first = many.plot(sort=True).get_axes()[0]
+    assert first.get_yticklabels()[0].get_text() == "129"

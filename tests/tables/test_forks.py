@@ -8,6 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
@@ -79,6 +80,26 @@ def test_a_fork_that_python_did_not_see_is_refused(monkeypatch):
         session.sql("SELECT COUNT(*) FROM data", epsilon=0.5)
     assert (refused.value.code, refused.value.spent) == ("DP803", "nothing")
     assert len(session.ledger) == 1
+
+
+def test_a_connection_that_was_seen_before_the_fork_is_refused_whatever_threads_run(monkeypatch):
+    with duckdb.connect() as connection:
+        forks.refuse_inherited(connection, 1)
+        forks.refuse_inherited(connection, 1)
+        here = os.getpid()
+        monkeypatch.setattr(forks.os, "getpid", lambda: here + 1)
+        with pytest.raises(EngineFailed) as refused:
+            forks.refuse_inherited(connection, 1)
+    assert refused.value.code == "DP803"
+
+
+def test_threads_that_python_started_do_not_stand_for_those_of_a_connection(monkeypatch):
+    with duckdb.connect() as connection:
+        monkeypatch.setattr(forks, "_threads", lambda: ["python"] * 3)
+        monkeypatch.setattr(forks.threading, "active_count", lambda: 2)
+        forks.refuse_inherited(connection, 2)
+        with pytest.raises(EngineFailed):
+            forks.refuse_inherited(connection, 3)
 
 
 def test_a_fork_waits_for_a_question_of_another_thread():

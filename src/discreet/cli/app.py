@@ -48,7 +48,6 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
-    add_completion=False,
     context_settings=_SETTINGS,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Write: TypeAlias = Callable[[Path], object]
 
 #: The endings of tables and of figures.
-TABLES = ("csv", "parquet", "json")
+TABLES = ("csv", "parquet", "arrow", "xlsx", "json")
 FIGURES = ("svg", "png", "pdf")
 _TOO_LATE = "otherwise the command would fail after the answer was paid for."
 
@@ -58,13 +58,20 @@ def can_write(places: Iterable[Path]) -> None:
     """Refuse a table that could not be written, before an answer is paid for."""
     from importlib.util import find_spec
 
-    if any(target.suffix == ".parquet" for target in places) and find_spec("pyarrow") is None:
-        raise MissingExtra.of("pyarrow", "a .parquet file", why=_TOO_LATE, instead="write .csv")
+    endings = {target.suffix.lower() for target in places}
+    for ending, library in ((".parquet", "pyarrow"), (".arrow", "pyarrow"), (".xlsx", "openpyxl")):
+        if ending in endings and find_spec(library) is None:
+            raise MissingExtra.of(library, f"a {ending} file", why=_TOO_LATE, instead="write .csv")
 
 
 def writer(answer: Answer, target: Path) -> Write:
     """What writes a table in the format that the ending of its place says."""
-    kinds: dict[str, Write] = {".csv": answer.to_csv, ".parquet": answer.to_parquet}
+    kinds: dict[str, Write] = {
+        ".csv": answer.to_csv,
+        ".parquet": answer.to_parquet,
+        ".arrow": answer.to_ipc,
+        ".xlsx": answer.to_excel,
+    }
     return kinds.get(target.suffix.lower()) or text_writer(answer.to_json() + "\n")
 
 

@@ -16,13 +16,17 @@ from discreet.cli.previews import BudgetFit, budget_facts, budget_rows, first_ch
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table, working
 from discreet.errors import BadParameter
+from discreet.paths import is_folder
 
 if TYPE_CHECKING:
     from discreet.cli.releases import TableJob
     from discreet.session import Session
     from discreet.tables.plan.preview import Preview
 
-What = Annotated[str, typer.Argument(metavar="SQL|RELEASE.toml", help="A question, or a release file.")]
+What = Annotated[
+    str,
+    typer.Argument(metavar="SQL|RELEASE.toml", help="A question, a release file, or a folder of .sql files."),
+]
 
 
 def plan(
@@ -48,7 +52,7 @@ def plan(
     Exits with status 3 if the budget is too small.
     """
     stated = asking.stated_cost(epsilon, delta, rho, error)
-    if Path(what).suffix.lower() == ".toml":
+    if Path(what).suffix.lower() == ".toml" or is_folder(Path(what)):
         _refuse_flags_beside_file({"--data": data, "--analyst": analyst, "--project": project, **stated})
         _plan_release(what, ledger, limit, json=json)
         return

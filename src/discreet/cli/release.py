@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import asking, options
-from discreet.cli.files import after_payment, can_make, can_write, folder, write_together, writer
+from discreet.cli.files import (
+    after_payment,
+    can_make,
+    can_write,
+    folder,
+    text_writer,
+    write_together,
+    writer,
+)
 from discreet.cli.places import data_at, session_for
 from discreet.cli.report import print_json
 from discreet.cli.statement import FORMATS, pages
@@ -32,7 +40,11 @@ if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
 
 File = Annotated[
-    str, typer.Argument(metavar="RELEASE.toml", help="The release file; discreet plan shows its cost.")
+    str,
+    typer.Argument(
+        metavar="RELEASE.toml",
+        help="The release file, or a folder with release.toml and .sql files; discreet plan shows its cost.",
+    ),
 ]
 Out = Annotated[str, options.option("--out", "FOLDER", "The folder for tables and statement.")]
 
@@ -75,10 +87,19 @@ def _write_all(
     statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], target: Path
 ) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
+    from discreet.tables.answer.frames import SIDECAR, sidecar_text
+
     folder(str(target))
     statements = pages(statement, target / "statement", FORMATS)
     tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(target, job)}
-    write_together(tables | statements)
+    # A CSV file cannot say what its numbers mean, so a description lies beside it.
+    sidecars = {
+        path.with_name(f"{path.name}{SIDECAR}"): text_writer(sidecar_text(answers[job.key], path.name))
+        for job in jobs
+        for path in _files(target, job)
+        if path.suffix == ".csv"
+    }
+    write_together(tables | sidecars | statements)
     return list(statements)
 
 

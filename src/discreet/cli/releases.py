@@ -5,6 +5,9 @@
     [[table]]                name, sql, epsilon | rho | delta | error, format
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
+A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand in comments before the question,
+such as `-- epsilon = 0.1`.
+
 **Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403.
 What each table costs is known before anything is drawn; an error that needs a first answer to know
 its cost is refused here.
@@ -12,6 +15,7 @@ its cost is refused here.
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -24,7 +28,7 @@ from discreet.cli.places import SHIPPED
 from discreet.cli.previews import known_cost
 from discreet.cli.statement import STATEMENT_EXAMPLE
 from discreet.errors import BadDescription, BadParameter, EngineFailed, LedgerError
-from discreet.paths import check_address, expand_home, text_of
+from discreet.paths import check_address, expand_home, is_folder, text_of
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -103,8 +107,15 @@ _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
 def read_release(file: Path) -> ReleaseFile:
-    """A release file, validated; paths in it are relative to its folder."""
+    """A release file, validated; paths in it are relative to its folder.
+
+    A folder holds `release.toml` and a .sql file for each table, named after the file.
+    """
     check_address(file)
+    queries = []
+    if is_folder(file):
+        queries = [_query_file(query) for query in sorted(file.glob("*.sql"))]
+        file = file / "release.toml"
     try:
         document = tomllib.loads(text_of(file))
     except EngineFailed as missing:
@@ -115,6 +126,8 @@ def read_release(file: Path) -> ReleaseFile:
     _check_keys(file.name, document, ("release", "table", "statement"))
     head, tables = document.get("release", {}), document.get("table", [])
     _check_keys("[release]", head, _RELEASE)
+    if isinstance(tables, list):
+        tables = [*tables, *queries]
     if not isinstance(tables, list) or not tables:
         raise release_file_error(
             "[[table]]", "there is no table to release.", f"[[table]]\n       {_EXAMPLE}"
@@ -144,6 +157,22 @@ def read_release(file: Path) -> ReleaseFile:
         tables=requests,
         declared=_check_declared(document.get("statement", {})),
     )
+
+
+def _query_file(path: Path) -> dict[str, Any]:
+    """A .sql file as a table: its first lines, such as `-- epsilon = 0.1`, are the keys of [[table]]."""
+    text = text_of(path)
+    lines = list(itertools.takewhile(lambda line: line.strip().startswith("--"), text.splitlines()))
+    stated = [line.strip().removeprefix("--").strip() for line in lines]
+    try:
+        front = tomllib.loads("\n".join(line for line in stated if "=" in line))
+    except tomllib.TOMLDecodeError as error:
+        raise release_file_error(path.name, f"{error}.", "-- epsilon = 0.1") from None
+    if "sql" in front:
+        raise release_file_error(
+            path.name, "its first lines state sql.", "leave out sql: it is the rest of the file"
+        )
+    return {"name": path.stem, **front, "sql": "\n".join(text.splitlines()[len(lines) :])}
 
 
 def _check_declared(section: Any) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from discreet import check
 from discreet.errors import BadParameter
@@ -18,8 +20,14 @@ if TYPE_CHECKING:
 
 #: Inches for one group; more groups than that cannot be read.
 _ROW, _MOST = 0.28, 60
+#: Panels beside each other; more of them are too narrow.
+_PANELS = 4
 #: Groups that are put into words.
 _DESCRIBED_GROUPS = 12
+
+
+#: Values, and the two ends of their intervals.
+Numbers: TypeAlias = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 
 
 @check.arguments
@@ -64,6 +72,38 @@ def groups(
     ax.set_xlabel(f"{wrap_label(name)}, with 95 % intervals of the noise" if barred else wrap_label(name))
     title = name if len(labels) == 1 else f"{name} by group"
     return finish(ax, title, _words(labels, values, lo, hi, shown))
+
+
+def panels(labels: Sequence[str], columns: Mapping[str, Numbers], *, ax: Axes | None = None) -> Figure:
+    """Several columns of the same groups beside each other; or one column of many groups, in panels
+    of at most 60 groups that are read from left to right. At most 240 groups are drawn.
+    """
+    if ax is not None or (len(columns) == 1 and len(labels) <= _MOST):
+        ((name, (values, lo, hi)), *_) = columns.items()
+        return groups(labels, values, lo, hi, name=name, ax=ax)
+    if len(columns) > 1:
+        parts = [(name, labels, numbers) for name, numbers in columns.items()]
+    else:
+        ((name, numbers),) = columns.items()
+        count = min(_PANELS, math.ceil(len(labels) / _MOST))
+        size = min(_MOST, math.ceil(len(labels) / count))
+        starts = range(0, min(len(labels), count * size), size)
+        values, lo, hi = numbers
+        parts = [
+            (name, labels[at:to], (values[at:to], lo[at:to], hi[at:to]))
+            for at, to in pairwise([*starts, starts.stop])
+        ]
+    lines = min(_MOST, max(len(part) for _, part, _ in parts))
+    first = axes_for(None, (4.6 * len(parts), 1.2 + _ROW * max(3, lines)))
+    figure: Any = first.figure
+    figure.clear()
+    one = len(columns) == 1
+    beside = figure.subplots(1, len(parts), sharex=one, sharey=not one, squeeze=False)[0]
+    for place, (name, part, (values, lo, hi)) in zip(beside, parts, strict=True):
+        groups(part, values, lo, hi, name=name, ax=place)
+        place.set_xlabel(wrap_label(name))
+    figure.supxlabel("with 95 % intervals of the noise", fontsize="small")
+    return cast("Figure", figure)
 
 
 def _plain_numbers(ax: Axes) -> None:

@@ -26,6 +26,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
 from discreet.tables.answer import arithmetic, frames, views
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy
+from discreet.tables.ask.question import SortOrder
+from discreet.tables.ask.released import ReleasedColumn
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
 LedgerReceipt: TypeAlias = Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question: one row for each group, with noisy columns and their intervals.
 
@@ -186,9 +188,23 @@ class Answer:
         """
         return frames.to_arrow(self)
 
-    def to_csv(self, path: str | Path) -> None:
-        """Write a CSV file in UTF-8, with a header line: `answer.to_csv("wards.csv")`."""
-        frames.to_csv(self, path)
+    def to_csv(self, path: str | Path, *, sidecar: bool = False) -> None:
+        """Write a CSV file in UTF-8, with a header line: `answer.to_csv("wards.csv")`.
+
+        With a `sidecar` the notes, the guarantee and the receipt go into `wards.csv-metadata.json`,
+        in the form of CSV on the Web.
+        """
+        frames.to_csv(self, path, sidecar=sidecar)
+
+    def to_excel(self, path: str | Path) -> None:
+        """Write an Excel file with the sheets "answer" and "about": `answer.to_excel("wards.xlsx")`."""
+        frames.to_excel(self, path)
+
+    def to_ipc(self, path: str | Path) -> None:
+        """Write an Arrow IPC (Feather) file with the metadata of `to_arrow`:
+        `answer.to_ipc("wards.arrow")`.
+        """
+        frames.to_ipc(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write a Parquet file with the metadata of `to_arrow`:
@@ -389,17 +405,32 @@ class Answer:
 
     # --- showing -------------------------------------------------------------------------------------
 
-    def plot(self, column: str | None = None, ax: Axes | None = None) -> Figure:
-        """A chart of one noisy column: a point and its interval for each group.
+    def plot(
+        self, column: str | Sequence[str] | None = None, ax: Axes | None = None, *, sort: bool = False
+    ) -> Figure:
+        """A chart of noisy columns: a point and its interval for each group.
 
-        `column` is the first noisy column by default; `ax` are axes of Matplotlib to draw on.
+        `column` is a name or several. By default all noisy columns are drawn beside each other, up
+        to four, or the first one on `ax`. A list of more than 60 groups stands in several panels.
+        With `sort` the groups are ordered by the first column that is drawn, the greatest first.
         """
-        from discreet.plot.groups import groups
+        from discreet.plot.groups import panels
 
-        name = self._column_name(column)
-        noisy = self.columns[name]
-        labels = [", ".join(map(cell_text, group)) or name for group in self.groups]
-        chart: Figure = groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
+        several = list(self.columns)[: 1 if ax is not None else 4] if column is None else column
+        names = (
+            [self._column_name(several)] if isinstance(several, str) else [*map(self._column_name, several)]
+        )
+        if not names:
+            raise self._no_column_error(None)
+        shown = self
+        if sort:
+            order = SortOrder(ReleasedColumn(names[0]), descending=True)
+            shown = arithmetic.in_order(self, order)
+        labels = [", ".join(map(cell_text, group)) or names[0] for group in shown.groups]
+        columns = {shown.columns[name].text or name: shown.columns[name] for name in names}
+        chart: Figure = panels(
+            labels, {name: (each.values, each.lo, each.hi) for name, each in columns.items()}, ax=ax
+        )
         return chart
 
     def __str__(self) -> str:
@@ -407,6 +438,10 @@ class Answer:
         widths = [max(len(line[at]) for line in lines) for at in range(len(self.header))]
         table = [self._line(line, widths) for line in lines]
         return "\n".join([*table, *(f"· {sentence}" for sentence in self._footer())])
+
+    def __repr__(self) -> str:
+        """The table, as frames show themselves in a console."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.header)
@@ -436,12 +471,13 @@ class Answer:
         if self.guarantee is not None:
             yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
-    def _column_name(self, column: str | None) -> str:
-        if column is None and self.columns:
-            return next(iter(self.columns))
-        if column is not None and column in self.columns:
+    def _column_name(self, column: str) -> str:
+        if column in self.columns:
             return column
-        raise BadParameter(
+        raise self._no_column_error(column)
+
+    def _no_column_error(self, column: str | None) -> BadParameter:
+        return BadParameter(
             "DP105",
             f"the answer has no noisy column {column!r}.",
             why="a chart shows a noisy column with its intervals.",

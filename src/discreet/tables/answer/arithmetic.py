@@ -20,12 +20,14 @@ from discreet.tables.answer.arrange import computed_column, nodes_of
 from discreet.tables.answer.evaluate import Linear, Node, column_of_nodes, combine
 from discreet.tables.answer.linear import CombinedNoise, add_forms
 from discreet.tables.answer.noisy import Noisy
+from discreet.tables.answer.windows import sort_rows
+from discreet.tables.ask.question import SortOrder
 from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation, ReleasedWindow
 
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
 
-__all__ = ["apply", "average", "pivot", "running_total", "share", "stack"]
+__all__ = ["apply", "average", "in_order", "pivot", "running_total", "share", "stack"]
 
 _WHOLE = {"+", "-", "*"}
 
@@ -140,6 +142,12 @@ def running_total(answer: Answer, within: Sequence[str]) -> Answer:
         for name, column in answer.columns.items()
     }
     return replace(answer, columns=columns)
+
+
+def in_order(answer: Answer, order: SortOrder) -> Answer:
+    """The rows in the order of a released value, NULL last."""
+    rows = sort_rows(list(range(len(answer))), nodes_of(answer, order.of), descending=order.descending)
+    return answer.take(rows)
 
 
 def pivot(answer: Answer, key: str) -> Answer:

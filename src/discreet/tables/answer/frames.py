@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from importlib import import_module
@@ -28,9 +28,24 @@ if TYPE_CHECKING:
 
     from discreet.tables.answer.answer import Answer, Noisy
 
-__all__ = ["from_json", "to_arrow", "to_csv", "to_dict", "to_json", "to_pandas", "to_parquet", "to_polars"]
+__all__ = [
+    "SIDECAR",
+    "from_json",
+    "sidecar_text",
+    "to_arrow",
+    "to_csv",
+    "to_dict",
+    "to_excel",
+    "to_ipc",
+    "to_json",
+    "to_pandas",
+    "to_parquet",
+    "to_polars",
+]
 
 _VERSION = 1
+#: The ending that CSV on the Web gives to the description of a file.
+SIDECAR = "-metadata.json"
 _NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegative")
 #: Fields of answers that the first version stored; they are ignored.
 _FORMER = {"gaussian", "step"}
@@ -62,12 +77,63 @@ def to_parquet(answer: Answer, path: str | Path) -> None:
         _library("pyarrow.parquet").write_table(table, place)
 
 
-def to_csv(answer: Answer, path: str | Path) -> None:
-    """Write a CSV file."""
-    with _open_place(path) as place, place.open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(answer.header)
-        lines.writerows(answer.rows())
+def to_ipc(answer: Answer, path: str | Path) -> None:
+    """Write an Arrow IPC file."""
+    table, ipc = to_arrow(answer), _library("pyarrow.ipc")
+    with _open_place(path) as place, ipc.new_file(str(place), table.schema) as file:
+        file.write_table(table)
+
+
+def to_csv(answer: Answer, path: str | Path, *, sidecar: bool = False) -> None:
+    """Write a CSV file, and beside it what a reader must know."""
+    with _open_place(path) as place:
+        with place.open("w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(answer.header)
+            lines.writerows(answer.rows())
+        if sidecar:
+            beside = place.with_name(f"{place.name}{SIDECAR}")
+            beside.write_text(sidecar_text(answer, place.name), encoding="utf-8")
+
+
+def sidecar_text(answer: Answer, name: str) -> str:
+    """The description of a CSV file, as CSV on the Web (W3C 2015) has it, with the metadata of the answer."""
+    columns = [{"name": column, "titles": column} for column in answer.header]
+    described = {"@context": "http://www.w3.org/ns/csvw", "url": name, "tableSchema": {"columns": columns}}
+    return json.dumps({**described, **answer.metadata()}, ensure_ascii=False, indent=2) + "\n"
+
+
+def to_excel(answer: Answer, path: str | Path) -> None:
+    """Write an Excel file: the table, and what a reader must know."""
+    book = _library("openpyxl").Workbook()
+    sheet = book.active
+    sheet.title = "answer"
+    for number, row in enumerate((answer.header, *answer.rows()), 1):
+        _write_row(sheet, number, row)
+    sheet.freeze_panes = sheet.cell(row=2, column=len(answer.keys) + 1)
+    about = book.create_sheet("about")
+    for number, fact in enumerate(answer.metadata().items(), 1):
+        _write_row(about, number, fact)
+    with _open_place(path) as place:
+        book.save(str(place))
+
+
+def _write_row(sheet: Any, number: int, row: Iterable[Any]) -> None:
+    """Write a row; a text is a text, and never a formula."""
+    for column, value in enumerate(row, 1):
+        cell = sheet.cell(row=number, column=column)
+        if isinstance(value, str):
+            cell.value, cell.data_type = _printable(value), "s"
+        elif isinstance(value, float) and not math.isfinite(value):
+            cell.value = None
+        else:
+            # Excel knows no time zones; moments are in UTC.
+            cell.value = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _printable(text: str) -> str:
+    """A text without the control characters that Excel files cannot hold, and as long as a cell can be."""
+    return "".join(sign if sign >= " " or sign in "\t\n" else "\ufffd" for sign in text)[:32_767]
 
 
 def to_dict(answer: Answer) -> dict[str, Any]:

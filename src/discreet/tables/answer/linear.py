@@ -73,7 +73,12 @@ class DrawnNoise:
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON types."""
         terms = [[place, weight, _kind(noise), noise.scale] for place, weight, noise in self.terms]
-        return {"draw": self.draw, "terms": terms, "groups": list(self.groups)}
+        everything = self.groups == tuple(range(len(self.groups)))
+        return {
+            "draw": self.draw,
+            "terms": terms,
+            "groups": len(self.groups) if everything else list(self.groups),
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> DrawnNoise:
@@ -82,7 +87,10 @@ class DrawnNoise:
             (int(place), float(weight), _KINDS[kind](float(scale)))
             for place, weight, kind, scale in stored["terms"]
         )
-        return cls(str(stored["draw"]), terms, tuple(map(int, stored["groups"])))
+        groups = stored["groups"]
+        return cls(
+            str(stored["draw"]), terms, tuple(range(groups) if isinstance(groups, int) else map(int, groups))
+        )
 
 
 @dataclass(frozen=True)

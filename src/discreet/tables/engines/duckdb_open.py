@@ -125,9 +125,10 @@ def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
             fix="attach one database to the other, and use one connection",
         )
     if given:
-        cursor = guard_opening(next(iter(given.values())).cursor)
+        connection = next(iter(given.values()))
+        cursor = guard_opening(connection.cursor)
         (threads,) = guard_opening(lambda: cursor.execute("SELECT current_setting('threads')").fetchone())
-        forks.refuse_without_threads(threads)
+        forks.refuse_inherited(connection, threads)
         return cursor, cursor.close
     if stored:
         connection = connect(stored.pop())

@@ -15,14 +15,19 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from discreet.errors import EngineFailed
 from discreet.tables.data.engine import outdated_error
 
-__all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads"]
+__all__ = ["other_process", "refuse_inherited", "refuse_unseen", "refuse_without_polars"]
 
 _process = os.getpid()
+#: The process in which each connection of somebody else was first given to us.
+_first_seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 #: Whether the threads of Polars ran before a fork: a process has one pool of them, made once, and a child has none.
 _polars_runs = _polars_is_lost = False
 
@@ -50,10 +55,17 @@ def refuse_without_polars() -> None:
         )
 
 
-def refuse_without_threads(needed: int) -> None:
-    """Refuse somebody's connection, which has so many threads, if they are not in this process."""
+def refuse_inherited(connection: Any, threads: int) -> None:
+    """Refuse somebody's connection, which has so many threads, if they are not in this process.
+
+    A connection that was given to us before the fork is known for certain. Of any other one it can
+    only be seen that too few threads run which Python has not started.
+    """
+    if _first_seen.setdefault(connection, os.getpid()) != os.getpid():
+        raise other_process()
     running = _threads()
-    if running is not None and len(running) < needed:
+    # The calling thread works for DuckDB, too.
+    if running is not None and len(running) - threading.active_count() + 1 < threads:
         raise other_process()
 
 

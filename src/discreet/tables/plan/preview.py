@@ -46,7 +46,7 @@ class ColumnPreview:
     error: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preview:
     """The cost and the errors of an answer before it is drawn; `delta` is the stated δ, if any."""
 
@@ -88,6 +88,9 @@ class Preview:
         lines = list(self.lines())
         width = max(len(label) for label, _ in lines)
         return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         rows = "".join(
