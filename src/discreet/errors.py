@@ -172,7 +172,7 @@ class MissingExtra(DiscreetError, ImportError):
         return cls(
             "DP501",
             f"{what} needs {_CALLED.get(package, package)}, which is not installed.",
-            why=why or "engines, file formats and pictures are optional, so that the core stays small.",
+            why=why or "engines, file formats and figures are optional, so that the core stays small.",
             fix=f"pip install 'discreet[{EXTRAS.get(package, 'all')}]'"
             + (f"   or  {instead}" if instead else ""),
         )

@@ -14,7 +14,7 @@ from markdown.extensions.toc import slugify
 import discreet
 from discreet import mechanisms, privacy
 from discreet.privacy.routes import BY_NAME as ROUTES
-from tests.house.project import DOCS, ROOT, TESTS, read, relative, tree_of
+from tests.house.project import DOCS, ROOT, TESTS, read, relative, text_files, tree_of
 
 REFERENCE = "\n".join(read(path) for path in sorted((DOCS / "reference").rglob("*.md")))
 MAP = DOCS / "explain" / "architecture.md"
@@ -150,6 +150,49 @@ def test_a_function_that_the_notes_invent_is_found():
     assert not any(
         exists(name) for name in ["Laplace.tails", "epsilons(delta=0)", 'solver="magic"', "renyi worst"]
     )
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=relative)
+def test_a_python_file_or_proof_that_a_page_names_exists(path):
+    named = set(re.findall(r"`([\w/-]+(?:\.py|\.proof\.md))`", read(path))) - {"name.proof.md"}
+    here = [relative(file) for file in text_files()]
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in here)] == []
+
+
+#: Pages with wider lines, by folder; whoever edits one makes it narrow and takes it from here.
+WIDE = {
+    "docs/explain": "read-a-trade-off-curve routes smooth-sensitivity spending stability-or-selection what-is-a-guarantee",
+    "docs/how-to": "account-dp-sgd answer-for-it audit-a-mechanism calibrate-noise count-triangles draw-a-guarantee write-a-mechanism",
+    "docs/reference": "audit commands graphs ledger limits noise privacy session",
+    "docs/reference/mechanisms": "adaptive-analysis additive choice combining index local propose-test-release quantiles queries smooth thresholds",
+    "docs/sharp-edges": "ledger",
+}
+
+
+def wide_lines(text: str) -> list[str]:
+    """Prose beyond column 120, and code beyond column 80; tables, images, commands and their output may be wide."""
+    wide, language = [], None
+    for line in text.splitlines():
+        if fence := re.match(r" *```(\w*)", line):
+            language = None if language is not None else fence[1]
+        elif language is None and not line.startswith(("|", "!")):
+            wide += [line] if len(line) > 120 else []
+        elif language in {"python", "toml", "json"}:
+            wide += [line] if len(line) > 80 else []
+    return wide
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))], ids=relative
+)
+def test_a_page_is_narrow_enough_to_read(page):
+    if page.stem not in WIDE.get(relative(page.parent), "").split():
+        assert wide_lines(read(page)) == []
+
+
+def test_a_wide_line_is_found():
+    code = "x = 1  # " + "a" * 80
+    assert wide_lines(f"# Title\n\n```python\n{code}\n```\n{'b ' * 70}\n| {'c ' * 70} |") == [code, "b " * 70]
 
 
 def test_every_page_is_in_the_navigation():

@@ -19,7 +19,7 @@
     asking.py      options of the commands that ask a question; options.py, options of several others
     numbers.py     words to numbers, with errors that name the flag
     search.py      the search for the one number written as `?`
-    pictures.py    figures of a guarantee
+    figures.py     figures of a guarantee
     report.py      facts about a guarantee as JSON and as text
     terminal.py    numbers rounded to the safe side, tables, a spinner
 

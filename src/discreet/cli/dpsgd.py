@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from discreet import check
 from discreet.cli import options, report
+from discreet.cli.figures import draw_figure
 from discreet.cli.numbers import number, whole
-from discreet.cli.pictures import draw_picture
 from discreet.cli.search import Safer, edge
 from discreet.cli.terminal import all_digits
 from discreet.errors import BadParameter
@@ -114,7 +114,7 @@ def dpsgd(
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }
     facts["explanation"] = report.explanation(run.guarantee) if explain else None
-    facts["plot"] = draw_picture(run.guarantee, plot, plot_kind, at)
+    facts["plot"] = draw_figure(run.guarantee, plot, plot_kind, at)
     if json:
         report.print_json(facts)
     else:

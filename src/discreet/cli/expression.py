@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet import check
 from discreet.cli.search import Safer
@@ -316,7 +316,7 @@ def _evaluate(expression: GuaranteeExpression, node: ast.expr, hole: float | Non
     if isinstance(node, ast.BinOp):
         count, term = _count_and_term(node)
         times: Any = hole if _is_hole(expression.text, count) else _literal(count)
-        return _evaluate(expression, term, hole) * _as_whole(times)
+        return _evaluate(expression, term, hole) * cast("int", _as_whole(times))
     assert isinstance(node, ast.Call)
     name, known = _callee(node)
     assert known is not None

@@ -90,26 +90,26 @@ def session_for(
     from discreet.ledger import Limit
     from discreet.session import Session, limit_of
 
-    place = ledger if ledger is not None else data.budget.get("ledger")
+    address = ledger if ledger is not None else data.budget.get("ledger")
     stated_limit = None if limit is None else read_limit(limit)
-    if read_only and (place is None or not exists(place)):
+    if read_only and (address is None or not exists(address)):
         chosen = stated_limit or limit_of(data.budget) or Limit.odometer(delta=1e-6)
         return Session(data, limit=chosen, ledger=":memory:", **who)
-    if place is None:
+    if address is None:
         raise BadParameter(
             "DP107",
             "no ledger is named.",
             why="the cost must outlive the command, or the next one would spend it again.",
             fix=f'--ledger {data.name}.ledger, or in the description:  [budget]  ledger = "{data.name}.ledger"',
         )
-    if stated_limit is None and not exists(place) and limit_of(data.budget) is None:
+    if stated_limit is None and not exists(address) and limit_of(data.budget) is None:
         raise BadParameter(
             "DP107",
-            f"the ledger {place} does not exist yet, and no limit is stated.",
+            f"the ledger {address} does not exist yet, and no limit is stated.",
             why="a ledger without a limit would refuse nothing.",
             fix=f"{_EXAMPLE}, or in the description:  [budget]  epsilon = 1.0  delta = 1e-6",
         )
-    return Session(data, limit=stated_limit, ledger=place, **who)
+    return Session(data, limit=stated_limit, ledger=address, **who)
 
 
 def has_limit(session: Session) -> bool:

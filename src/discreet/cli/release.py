@@ -59,25 +59,25 @@ def release(
     session = session_for(data_at(release_file.data), ledger or release_file.ledger, limit, release_file.who)
     with working("planning"):
         jobs = release_file.jobs(session)
-    place = can_make(out)
-    can_write(path for job in jobs for path in _files(place, job))
+    target = can_make(out)
+    can_write(path for job in jobs for path in _files(target, job))
     with _bar(len(jobs), visible=not json) as step:
         answers = session.release_batch({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
-        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, place)
+        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, target)
     except BadParameter as error:
         raise after_payment(error, "what the release costs; running it again costs nothing more") from None
-    tables = [_table_facts(job, answers[job.key], _files(place, job)) for job in jobs]
+    tables = [_table_facts(job, answers[job.key], _files(target, job)) for job in jobs]
     _print_release(release_file, session, tables, statements, json=json)
 
 
 def _write_all(
-    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], place: Path
+    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], target: Path
 ) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
-    folder(str(place))
-    statements = pages(statement, place / "statement", FORMATS)
-    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(place, job)}
+    folder(str(target))
+    statements = pages(statement, target / "statement", FORMATS)
+    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(target, job)}
     write_together(tables | statements)
     return list(statements)
 
@@ -92,8 +92,8 @@ def _table_facts(job: TableJob, answer: Answer, files: list[Path]) -> dict[str, 
     }
 
 
-def _files(place: Path, job: TableJob) -> list[Path]:
-    return [place / f"{job.name}.{form}" for form in job.formats]
+def _files(target: Path, job: TableJob) -> list[Path]:
+    return [target / f"{job.name}.{form}" for form in job.formats]
 
 
 def _print_release(

@@ -81,8 +81,8 @@ def statement(
         for form in wanted:
             print(render(page, form).rstrip())
         return
-    for place in save(page, Path(out), wanted):
-        print(place)
+    for target in save(page, Path(out), wanted):
+        print(target)
 
 
 def _description_of(data: str, ledger: str) -> dict[str, Any]:
@@ -173,17 +173,17 @@ def render(statement: Statement, form: str) -> str:
     return {"html": statement.to_html, "md": statement.to_markdown, "json": statement.to_json}[form]()
 
 
-def save(statement: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
+def save(statement: Statement, target: Path, forms: Iterable[str]) -> list[Path]:
     """One file for each format, all of them or none."""
-    place_for(place if place.suffix or not place.name else place.with_name(f"{place.name}.md"))
-    files = pages(statement, place, forms)
+    place_for(target if target.suffix or not target.name else target.with_name(f"{target.name}.md"))
+    files = pages(statement, target, forms)
     write_together(files)
     return list(files)
 
 
-def pages(statement: Statement, place: Path, forms: Iterable[str]) -> dict[Path, Write]:
+def pages(statement: Statement, target: Path, forms: Iterable[str]) -> dict[Path, Write]:
     """What writes one file for each format."""
-    plain = place.with_suffix("") if place.suffix.removeprefix(".") in FORMATS else place
+    plain = target.with_suffix("") if target.suffix.removeprefix(".") in FORMATS else target
     return {
         plain.with_name(f"{plain.name}.{form}"): text_writer(render(statement, form).rstrip() + "\n")
         for form in forms

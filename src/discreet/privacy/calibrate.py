@@ -147,7 +147,7 @@ def _integer_edge(
     return bisect_whole(lambda count: implies(family(count), to), yes=high, no=low)
 
 
-def _check_target(family: Any, to: Any) -> None:
+def _check_target(family: object, to: object) -> None:
     if not callable(family) or not isinstance(to, Guarantee):
         raise BadParameter(
             "DP104",

@@ -248,7 +248,7 @@ def _members(base: Guarantee, count: int) -> Pair | None:
     try:
         return next(iter(pairs_of(base.group(count))), None)
     except UnsupportedGuarantee:
-        # so many units are promised nothing
+        # So many units have no guarantee.
         return Pair(infinite=1.0, vanishing=1.0, symmetric=True)
 
 

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify, UnsupportedGuarantee
@@ -104,13 +104,13 @@ class Guarantee(ABC):
 
     # --- algebra ----------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Guarantee:
+    def __add__(self, other: Guarantee) -> Guarantee:
         return compose([(self, 1), (other, 1)]) if isinstance(other, Guarantee) else NotImplemented
 
-    def __rmul__(self, count: Any) -> Guarantee:
+    def __rmul__(self, count: int) -> Guarantee:
         return compose([(self, check.whole(count=count))])
 
-    def __mul__(self, count: Any) -> Guarantee:
+    def __mul__(self, count: int) -> Guarantee:
         return self.__rmul__(count)
 
     @check.arguments

@@ -26,7 +26,7 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
         raise BadParameter(
             "DP104",
             "implies compares with another guarantee.",
-            why="a number alone does not say which promise it is.",
+            why="a number alone does not say which guarantee it is.",
             fix="guarantee.implies(privacy.approximate(1.0, 1e-6))",
         )
     same_unit([a.unit, b.unit])

@@ -177,7 +177,7 @@ def selected(
     (0.999, 1.0)
     """
     if not isinstance(inner, Guarantee):
-        raise _needs_guarantees("selected(laplace(scale=1), mean_runs=10)")
+        raise _not_a_guarantee_error("selected(laplace(scale=1), mean_runs=10)")
     if (mean_runs is None) == (gamma is None):
         raise BadParameter(
             "DP107",
@@ -203,7 +203,7 @@ def one_of(*parts: Guarantee) -> Guarantee:
     1.0
     """
     if not parts or not all(isinstance(part, Guarantee) for part in parts):
-        raise _needs_guarantees("one_of(laplace(scale=1), gaussian(noise=1))")
+        raise _not_a_guarantee_error("one_of(laplace(scale=1), gaussian(noise=1))")
     same_unit([part.unit for part in parts])
     return parts[0] if len(set(parts)) == 1 else OneOfGuarantee(frozenset(parts))
 
@@ -326,10 +326,10 @@ def _falling(knots: Array, deltas: Array) -> tuple[Array, Array]:
     return np.append(0.0, knots[later]), np.minimum.accumulate(np.append(start, deltas[later]))
 
 
-def _needs_guarantees(example: str) -> BadParameter:
+def _not_a_guarantee_error(example: str) -> BadParameter:
     return BadParameter(
         "DP104",
-        "this combines guarantees, and was given something else.",
-        why="the result is a function of what each mechanism promises.",
+        "every argument must be a guarantee.",
+        why="the result is computed from the guarantee of each mechanism.",
         fix=example,
     )

@@ -85,6 +85,8 @@ class ParallelGuarantee(Guarantee):
         parts = sorted(self.parts, key=repr)
         if self.relation == "add-remove":
             return [bag for part in parts for bag in part.bags()]
+        # A replaced record stays in its part (two neighbours apart), or leaves one part and enters
+        # another. The two parts see disjoint data, so their losses add.
         twice = [bag for part in parts for bag in part.at_distance(2).bags()]
         leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
         return twice + [left + entered for left in leaves for entered in enters]
@@ -200,9 +202,9 @@ class PairGuarantee(Primitive):
         return pair, swap(pair)
 
     def __repr__(self) -> str:
-        if len(self.p) <= 8:
-            return f"pair({list(self.p)}, {list(self.q)})"
-        return f"pair(<{len(self.p)} outcomes>)"
+        is_short = len(self.p) <= 8
+        tables = [str(list(self.p)), str(list(self.q))] if is_short else [f"<{len(self.p)} outcomes>"]
+        return f"pair({', '.join([*tables, *self._unit_words()])})"
 
 
 @lru_cache(maxsize=64)
