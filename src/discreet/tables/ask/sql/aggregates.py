@@ -20,7 +20,7 @@ from discreet.tables.ask import build
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.ask.sql.functions import AGGREGATES
-from discreet.tables.ask.sql.keys import key_expression
+from discreet.tables.ask.sql.keys import facts_of, key_expression
 from discreet.tables.ask.sql.literals import literal_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.ask.sql.rows import SelectedRows
@@ -224,7 +224,7 @@ def _mode(call: _Call) -> Aggregate:
     """MODE(x), or MODE() WITHIN GROUP (ORDER BY x): one of the public values of x."""
     node = call.order if call.order is not None and not call.arguments else call.only_argument()
     of = key_expression(node, call.rows)
-    values = domain(of, call.rows.scope.dataset, call.rows.known, call.rows.scope.optional())
+    values = domain(of, facts_of(call.rows))
     values = None if values is None else tuple(value for value in values if value is not None)
     if not values:
         raise question_error(

@@ -267,7 +267,9 @@ def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] |
         cells = (other.value,)
     else:
         return None
-    if read.type.places:
+    # At an end of its bounds a clipped column stands for all values beyond it.
+    ends = {read.type.low, read.type.high} if read.type.is_ordered else set[int]()
+    if read.type.places or not ends.isdisjoint(cells):
         return None
     values = tuple(python_value(cell, read.type) if read.type.is_ordered else cell for cell in cells)
     return (read.table, read.column), values
