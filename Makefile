@@ -14,6 +14,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 STAMP := $(VENV)/.installed-for-development
+# a hundred children of the tests import the package, and pytest rewrites every file of tests: compile them once
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test installs audit check bench docs format clean

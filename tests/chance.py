@@ -115,8 +115,9 @@ def _seed_others(name: str, patch: pytest.MonkeyPatch) -> None:
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - scikit-learn's checks use it
-    if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "manual_seed"):
-        torch.manual_seed(seed)
+    # torch.manual_seed would note a whole stack for each kind of device that this machine lacks, before every test
+    if (generator := getattr(sys.modules.get("torch"), "default_generator", None)) is not None:
+        generator.manual_seed(seed)
     seeds, with_seed = itertools.count(seed), np.random.default_rng
     patch.setattr(
         np.random, "default_rng", lambda given=None: with_seed(next(seeds) if given is None else given)

@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 import pytest
 
-PATIENCE = 300.0  # seconds for a server to answer or to stop, on a very busy machine
+from tests.processes import PATIENCE
 
 
 class NoPostgres(Exception):

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Seconds for anything that ends, on a machine that is busy with everything else; reached only where something hangs.
+PATIENCE = 600.0
 
 
-def run_module(name: str, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+def run_module(name: str, *arguments: str, timeout: float = 2 * PATIENCE) -> subprocess.CompletedProcess[str]:
     """What a module of the tests prints in a process that copies nothing of pytest; it has to end well."""
     words = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", name, *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=timeout)

@@ -25,17 +25,16 @@ import discreet as dp
 from discreet import forks, privacy
 from discreet.ledger import Ledger, Limit
 from tests.chance import no_chance
-from tests.processes import run_module
+from tests.processes import PATIENCE, run_module
 
 FORKS = 5
 TINY, PIECE = privacy.pure(1e-6), Fraction(1, 10**6)
-SOON = 60.0  # never reached, unless something is wrong
 COUNT = "SELECT COUNT(*) FROM visits"
 
 
 def storm(folder: Path) -> None:  # noqa: C901 - one storm
     """Forks from three threads, while two charge and two ask; every child charges and asks, and every thread must end."""
-    faulthandler.dump_traceback_later(2 * SOON, exit=True)  # whoever waits for ever is shown, and ends
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)  # whoever waits for ever is shown, and ends
     people = [row // 4 for row in range(4_000)]
     pq.write_table(pa.table({"patient_id": people, "days": [1] * len(people)}), folder / "visits.parquet")
     data = dp.open(folder / "visits.parquet", protect=dp.each("patient_id", at_most=4), engine="duckdb")
@@ -97,7 +96,7 @@ def storm(folder: Path) -> None:  # noqa: C901 - one storm
 
 def _leave(work) -> None:
     """The end of a child: 0, if it could do its work; it is ended if it waits for ever."""
-    signal.alarm(int(SOON))  # faulthandler would wait here for its thread, which is not in a child
+    signal.alarm(int(PATIENCE / 2))  # faulthandler would wait here for its thread, which is not in a child
     code = 1
     try:
         work()
@@ -112,7 +111,7 @@ def _leave(work) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @no_chance("asks how much was charged, never what was answered")
 def test_threads_fork_while_others_charge_a_ledger_and_ask_a_data_set(tmp_path):
-    done = run_module("tests.test_forks_together", str(tmp_path), timeout=5 * SOON)
+    done = run_module("tests.test_forks_together", str(tmp_path))
     said = json.loads(done.stdout)
     assert said["failed"] == []
     assert said["ended"] == [0] * (3 * FORKS), done.stderr
@@ -145,7 +144,7 @@ print(*sorted(name for name in set(sys.modules) - before if name.startswith("dis
 def test_a_question_imports_nothing(engine):
     """A fork while a thread imports leaves the child waiting for that import for ever."""
     words = [sys.executable, "-c", IMPORTS, engine]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=5 * SOON)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
 

@@ -38,11 +38,11 @@ A map of the library, in the order in which a newcomer meets it:
     train = 1_000 * step + dp.privacy.laplace(scale=10)
     train.epsilon(delta=1e-6)
 
-To read the code, start at `discreet.privacy.guarantee`: a Guarantee is an immutable tree that says what was run, and
-every number is a view of it. docs/explain/architecture.md is the map of the code.
+To read the code, start at `discreet.privacy.guarantee`: a Guarantee is an immutable tree that says
+what was run, and every number is a view of it. docs/explain/architecture.md is the map of the code.
 
-Names are loaded when they are first used (PEP 562). So `import discreet` costs next to nothing, and only the part that
-needs an optional dependency asks for it.
+Names are loaded when they are first used (PEP 562). So `import discreet` costs next to nothing, and
+only the part that needs an optional dependency asks for it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _MOST = 10**15
 #: What to pass for a probability of a name; of other numbers 1.0 is a fair example.
 _EXAMPLES = {"delta": "1e-6", "rate": "0.01", "confidence": "0.95", "rank": "0.5", "false_alarm": "0.01"}
 
-_NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the guarantee empty."
+_NUMBER_WHY = "every bound is computed from this number."
 
 
 def real(**named: object) -> float:
@@ -228,7 +228,7 @@ def random_bytes(count: int) -> bytes:
         ) from None
 
 
-# --- how a function is called ------------------------------------------------------------------------
+# --- how a function is called ---------------------------------------------------------------------
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -305,11 +305,11 @@ def _argument_error(
 
 def _unknown_argument_error(title: str, name: str, listed: Collection[str]) -> BadParameter:
     near = get_close_matches(name, listed, n=1, cutoff=0.5)
-    example = "".join(_EXAMPLES.get(one, _CALLED_WITH.get(one, "…")) for one in near)
+    example = "".join(_EXAMPLES.get(match, _CALLED_WITH.get(match, "…")) for match in near)
     return BadParameter(
         "DP105",
         f"{title} has no argument {name!r}.",
-        why="a slip in a name would leave a default in its place, and change what is guaranteed.",
+        why="a misspelt name would leave the default in place and change the guarantee.",
         fix=f"{near[0]}={example}   (did you mean this?)" if near else f"one of: {', '.join(listed)}",
     )
 
@@ -319,7 +319,7 @@ def _nameless_argument_error(title: str, places: list[str], others: list[str]) -
     return BadParameter(
         "DP107",
         f"{title} takes {taken} without a name.",
-        why="numbers without names are easily exchanged, and nobody notices.",
+        why="numbers without names are easily swapped by mistake.",
         fix=f"{title}({', '.join(f'{name}=…' for name in [*places, *others][:3])})",
     )
 

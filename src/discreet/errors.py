@@ -15,11 +15,12 @@
     ├── EngineFailed          DP8xx  the data could not be read or counted; the text never quotes the engine
     └── RefusedTraining       DP9xx  a training loop cannot be proved private
 
-Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
-spent. No error ever contains a value that was read from private data: parameters are public, records
-are not. `CODES` lists every code with its title; each has a page in the documentation.
+Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what
+was spent. No error ever contains a value that was read from private data: parameters are public,
+records are not. `CODES` lists every code with its title; each has a page in the documentation.
 
-An error is a value: pickled, copied, or raised in another process, it is the same error with the same fields.
+An error is a value: pickled, copied, or raised in another process, it is the same error with the
+same fields.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ _CALLED = {"sklearn": "scikit-learn", "torch": "PyTorch"}
 
 
 class DiscreetError(Exception):
-    """The root of every error that discreet raises on purpose: `code`, `what`, `why`, `fix` and `spent`.
+    """The root of every error that discreet raises on purpose: `code`, `what`, `why`, `fix` and
+    `spent`.
 
     >>> import discreet as dp
     >>> try:
@@ -120,7 +122,8 @@ class DiscreetError(Exception):
         return f"{self.code}  {self.what}\nWhy    {self.why}\nFix    {self.fix}\nSpent  {self.spent}."
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An exception is rebuilt by calling its class with `args`; ours needs more than these. The fields are its state.
+        # An exception is rebuilt by calling its class with `args`; ours needs more than these. The
+        # fields are its state.
         return _blank, (type(self), self.args), self.__dict__
 
 
@@ -169,7 +172,7 @@ class MissingExtra(DiscreetError, ImportError):
         return cls(
             "DP501",
             f"{what} needs {_CALLED.get(package, package)}, which is not installed.",
-            why=why or "engines, file formats and pictures are optional, so that the core stays small.",
+            why=why or "engines, file formats and figures are optional, so that the core stays small.",
             fix=f"pip install 'discreet[{EXTRAS.get(package, 'all')}]'"
             + (f"   or  {instead}" if instead else ""),
         )
@@ -182,7 +185,8 @@ class LedgerError(DiscreetError):
 class OverBudget(LedgerError):
     """The budget is too small. The refusal depends on earlier charges, never on the data.
 
-    `delta_part` and `loss_part` are the fractions of the stated δ and loss that would fit, where they do not fit.
+    `delta_part` and `loss_part` are the fractions of the stated δ and loss that would fit, where
+    they do not fit.
     """
 
     delta_part: float | None = None
@@ -198,7 +202,9 @@ class RefusedQuestion(DiscreetError, ValueError):
 
 
 class EngineFailed(DiscreetError):
-    """The data could not be opened or counted. The message of the engine is never shown: it may quote the data."""
+    """The data could not be opened or counted. The message of the engine is never shown: it may
+    quote the data.
+    """
 
 
 class RefusedTraining(DiscreetError):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact numbers: what a float says, the nearest float on the safe side, and one bisection.
+"""Exact numbers: what a float says, the nearest float or text on the safe side, and one bisection.
 
 A float is read in one of two ways. `exactly` reads it as the decimal that it prints as, which is
 what its author meant: 0.1 is one tenth. `as_ratio` reads it as the binary number that the machine
 holds, a little more than one tenth. Of the way back, `float_above` and `float_below` answer to
-`exactly`, and `binary_above` answers to `as_ratio`.
+`exactly`, and `binary_above` and `binary_below` answer to `as_ratio`.
 
     ε = 0.3, three answers            exactly(0.3) / 3  is one tenth
     what each of them may cost        float_below(exactly(0.3) / 3)  is 0.1
@@ -18,17 +18,21 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 __all__ = [
     "as_ratio",
     "binary_above",
+    "binary_below",
     "bisect",
     "bisect_whole",
     "exactly",
     "float_above",
     "float_below",
     "geometric_mean",
+    "lower_bound_text",
+    "upper_bound_text",
     "widest",
 ]
 
@@ -95,7 +99,40 @@ def binary_above(value: Fraction | float) -> float:
     return near if math.isinf(near) or Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-# --- one bisection -------------------------------------------------------------------------------------
+def binary_below(value: Fraction | float) -> float:
+    """The greatest float that is itself, as a binary number, not above the value; -∞ if none is."""
+    return -binary_above(-value)
+
+
+def upper_bound_text(value: float, digits: int = 6) -> str:
+    """An upper bound to a few digits, rounded up.
+
+    The digits beyond the eleventh are the margin that numerics add against floating point. They are
+    dropped first, so that 0.30000000000000004 reads as 0.3 and not as 0.300001.
+
+    >>> upper_bound_text(0.46211715), upper_bound_text(0.1), upper_bound_text(math.inf)
+    ('0.462118', '0.1', '∞')
+    """
+    return _rounded_text(value, digits, ROUND_CEILING)
+
+
+def lower_bound_text(value: float, digits: int = 6) -> str:
+    """A lower bound to a few digits, rounded down.
+
+    >>> lower_bound_text(0.46211795)
+    '0.462117'
+    """
+    return _rounded_text(value, digits, ROUND_FLOOR)
+
+
+def _rounded_text(value: float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return "∞"
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(f"{value:.10e}"))
+    return f"{float(rounded):.{max(digits, 6)}g}"
+
+
+# --- one bisection --------------------------------------------------------------------------------
 
 
 def _arithmetic_mean(a: float, b: float) -> float:

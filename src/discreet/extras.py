@@ -16,7 +16,9 @@ __all__ = ["naming_extras"]
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """An import that fails because an optional library is missing fails with the line that installs it."""
+    """An import that fails because an optional library is missing fails with the line that installs
+    it.
+    """
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forks: a connection to a database must not cross one, not even to be closed in the child.
 
-SQLite remembers in memory which locks its process holds, and a child would believe to hold those of its parent; the threads of
-an engine are not in a child, but their locks are. So a fork waits until nobody uses a ledger or an engine, and connections are
-let go before it; parent and child open their own when they need it.
+SQLite remembers in memory which locks its process holds, and a child would believe to hold those of
+its parent; the threads of an engine are not in a child, but their locks are. So a fork waits until
+nobody uses a ledger or an engine, and connections are let go before it; parent and child open their
+own when they need it.
 
-**Guarantee.** Threads may fork at the same time, while others charge, ask, open ledgers, or one forks from inside of a transaction (as a
-signal handler can, in the main thread): no fork waits for another one that waits for it. In a child every lock is a new one.
+**Guarantee.** Threads may fork at the same time, while others charge, ask, open ledgers, or one
+forks from inside of a transaction (as a signal handler can, in the main thread): no fork waits for
+another one that waits for it. In a child every lock is a new one.
 
-Why it holds: one thread at a time prepares a fork. If it cannot have all locks at once, it lets go of all that it has before it
-tries again, so that nobody ever waits for it while it waits for them. It waits longer each time, so that several who are
-each busy most of the time do not keep it waiting for ever. Two threads that each fork from inside of a transaction of their own would
-wait for each other; no code of ours calls anybody from there.
+Why it holds: one thread at a time prepares a fork. If it cannot have all locks at once, it lets go
+of all that it has before it tries again, so that nobody ever waits for it while it waits for them.
+It waits longer each time, so that several who are each busy most of the time do not keep it waiting
+for ever. Two threads that each fork from inside of a transaction of their own would wait for each
+other; no code of ours calls anybody from there.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ class Quiet(Protocol):
 
 
 def quiet_at_forks(quiet: Quiet) -> None:
-    """From now on no fork happens while the lock of this object is held, and it is put to sleep before each."""
+    """From now on no fork happens while the lock of this object is held, and it is put to sleep
+    before each.
+    """
     with _preparing: _all.add(quiet)  # fmt: skip  # noqa: E701 - on one line there is no place for an interrupt in between
 
 
@@ -51,7 +56,9 @@ class _Mine(threading.local):
 
 
 def _before_fork() -> None:
-    """Hold every lock. An interrupt is reported afterwards: a fork happens all the same, and must find all of them held."""
+    """Hold every lock. An interrupt is reported afterwards: a fork happens all the same, and must
+    find all of them held.
+    """
     interrupted: BaseException | None = None
     patience = _PATIENCE
     _mine.forks.append([])
@@ -80,14 +87,16 @@ def _all_quiet(held: list[Any], patience: float) -> bool:
             held.pop()
             _let_go(held)
             return False
-        with suppress(Exception):  # one that was never opened has nothing to let go of
+        # One that was never opened has nothing to let go of.
+        with suppress(Exception):
             quiet.sleep()
     return True
 
 
 def _let_go(held: list[Any]) -> None:
     while held:
-        with suppress(RuntimeError):  # an interrupt came before it was taken
+        # An interrupt came before it was taken.
+        with suppress(RuntimeError):
             held.pop().release()
 
 
@@ -107,5 +116,6 @@ def _in_child() -> None:
 _preparing = threading.RLock()
 _all: WeakSet[Any] = WeakSet()
 _mine = _Mine()
-if hasattr(os, "register_at_fork"):  # where there is a fork
+# Where there is a fork.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

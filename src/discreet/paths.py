@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path means: one file, the files of a pattern, a place to write to, or an error that says what to do instead.
+"""What a path means: one file, the files of a pattern, a place to write to, or an error that says
+what to do instead.
 
-**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An error names the path that
-was given, other files beside it, and no more; of an address only what comes before `://`, because a password may follow.
+**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An
+error names the path that was given, other files beside it, and no more; of an address only what
+comes before `://`, because a password may follow.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ __all__ = [
     "stem_of",
     "text_of",
     "unopened_error",
-    "unwritable",
+    "unwritable_error",
 ]
 
 #: The endings of the files that can be opened as tables, the most common one first.
@@ -48,7 +50,8 @@ ENDINGS = (
     ".db",
 )
 _READ = "files (.parquet, .csv, .tsv, .arrow, .duckdb, .sqlite), postgresql:// and frames of pandas, Polars, Arrow and Spark"
-#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its slashes.
+#: Two letters or more, so that C:/visits.csv is a path. A Path of an address has lost one of its
+#: slashes.
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+(?::[a-z]+)?):/(?P<rest>.*)", re.DOTALL)
 #: Files that hold several tables, so that a pattern of them means nothing.
 _WITH_TABLES = (".duckdb", ".sqlite", ".sqlite3", ".db")
@@ -66,11 +69,12 @@ def unopened_error(
 
 def expand_home(path: str | Path) -> Path:
     """A path whose `~` is the home of whoever asks; a file that is really called so comes first."""
-    place = Path(path)
+    target = Path(path)
     try:
-        return place if _mode(place) or not str(place).startswith("~") else place.expanduser()
-    except RuntimeError:  # nobody of that name
-        return place
+        return target if _mode(target) or not str(target).startswith("~") else target.expanduser()
+    except RuntimeError:
+        # Nobody of that name.
+        return target
 
 
 def first_file(path: str | Path) -> Path:
@@ -81,13 +85,13 @@ def first_file(path: str | Path) -> Path:
 def files(path: str | Path) -> list[Path]:
     """A file, or all that a pattern means, in the order of their names."""
     check_address(path)
-    place = expand_home(path)
-    if stat.S_ISREG(_mode(place)):
-        return [one_file(place)]
-    found = [Path(name) for name in sorted(_matches(place))]
-    if found and found != [place] and all(stat.S_ISREG(_mode(each)) for each in found):
-        return [one_file(each) for each in found]
-    raise _missing(place, found)
+    target = expand_home(path)
+    if stat.S_ISREG(_mode(target)):
+        return [one_file(target)]
+    matches = [Path(name) for name in sorted(_matches(target))]
+    if matches and matches != [target] and all(stat.S_ISREG(_mode(each)) for each in matches):
+        return [one_file(each) for each in matches]
+    raise _missing_error(target, matches)
 
 
 def one_file(path: Path) -> Path:
@@ -101,31 +105,33 @@ def one_file(path: Path) -> Path:
 
 def text_of(path: str | Path) -> str:
     """The text of a small file that somebody wrote: a description, a release."""
-    place = expand_home(path)
-    _size(place)
+    target = expand_home(path)
+    _size(target)
     try:
-        return place.read_text(encoding="utf-8")
+        return target.read_text(encoding="utf-8")
     except (OSError, ValueError):
         pass
     raise unopened_error(
-        f"{short_path(place)} is not UTF-8 text.",
-        f"save {short_path(Path(place.name))} as UTF-8 text in an editor",
+        f"{short_path(target)} is not UTF-8 text.",
+        f"save {short_path(Path(target.name))} as UTF-8 text in an editor",
     )
 
 
 def _size(path: Path) -> int:
     """How long a file is that may be read."""
     if not stat.S_ISREG(_mode(path)):
-        raise _missing(path, [])
+        raise _missing_error(path, [])
     try:
         with path.open("rb"):
             return path.stat().st_size
     except OSError:
-        raise _forbidden(path) from None
+        raise _forbidden_error(path) from None
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called so."""
+    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called
+    so.
+    """
     return _ADDRESS.fullmatch(str(path)) is not None and not _mode(Path(path))
 
 
@@ -154,8 +160,8 @@ def _address_fix(scheme: str, rest: str) -> str:
         user, at, host = where.rpartition("@")
         return f"dp.open('postgresql://{user.partition(':')[0]}{at}{host}', table='visits', protect=…)"
     if scheme in _DOWNLOADED:
-        told = "" if name.endswith(".toml") else ", protect=…"
-        return f"copy it to this machine, then  dp.open({name!r}{told})"
+        protection = "" if name.endswith(".toml") else ", protect=…"
+        return f"copy it to this machine, then  dp.open({name!r}{protection})"
     return (
         "read the table with its own client, then  dp.open(frame, protect=…);  "
         "or save it as Parquet:  dp.open('visits.parquet', protect=…)"
@@ -200,40 +206,40 @@ def beside(path: Path) -> str:
     return f"give the whole path of {name}" + (f"; {folder} has  {'  '.join(known[:5])}" if known else "")
 
 
-def _missing(place: Path, found: list[Path]) -> EngineFailed:
+def _missing_error(target: Path, matches: list[Path]) -> EngineFailed:
     """Why there is no file, as far as the operating system tells."""
-    named, mode = short_path(place), _mode(place)
-    if "\0" in str(place) or not _can_be_encoded(str(place)):
-        plain = "".join(sign for sign in str(place) if sign.isprintable()) or "visits.parquet"
+    named, mode = short_path(target), _mode(target)
+    if "\0" in str(target) or not _can_be_encoded(str(target)):
+        plain = "".join(sign for sign in str(target) if sign.isprintable()) or "visits.parquet"
         return unopened_error(
             f"{named} cannot be the name of a file: it has a sign that no name has.",
             f"dp.open({plain!r}, protect=…)",
         )
     if stat.S_ISDIR(mode):
-        return unopened_error(f"{named} is a folder, and not a file.", _inside(place))
+        return unopened_error(f"{named} is a folder, and not a file.", _inside(target))
     if stat.S_ISLNK(mode):
         return unopened_error(
             f"{named} is a link to a file that is not there.",
-            _instead(place, "put the file back, or make the link again"),
+            _instead(target, "put the file back, or make the link again"),
         )
     if mode:
         return unopened_error(
-            f"{named} is a pipe or a device, and not a file.", _instead(place, "save the rows as a file")
+            f"{named} is a pipe or a device, and not a file.", _instead(target, "save the rows as a file")
         )
-    if found:
+    if matches:
         return unopened_error(
-            f"{named} means folders as well as files.", _inside(Path(*_without_pattern(place)))
+            f"{named} means folders as well as files.", _inside(Path(*_without_pattern(target)))
         )
-    reason = _refusal(place)
+    reason = _refusal(target)
     if reason == errno.ENAMETOOLONG:
         return unopened_error(f"{named} is longer than a path can be.", "give the path of a file that exists")
     if reason in {errno.EACCES, errno.EPERM}:
-        return _forbidden(place)
-    return unopened_error(f"there is no file {named}.", beside(place))
+        return _forbidden_error(target)
+    return unopened_error(f"there is no file {named}.", beside(target))
 
 
-def _forbidden(place: Path) -> EngineFailed:
-    named = short_path(place)
+def _forbidden_error(target: Path) -> EngineFailed:
+    named = short_path(target)
     return unopened_error(
         f"{named} may not be read by this user.", f"chmod u+r {named}   or ask whoever owns it or its folder"
     )
@@ -246,31 +252,31 @@ def _inside(folder: Path) -> str:
         for ending in ENDINGS:
             same = [each for each in there if each.name.endswith(ending) and not each.name.startswith(".")]
             if same and all(stat.S_ISREG(_mode(each)) for each in same):
-                one = same[0] if ending in _WITH_TABLES else folder / f"{pattern}{ending}"
-                return f"dp.open({str(one)!r}, protect=…)"
+                example = same[0] if ending in _WITH_TABLES else folder / f"{pattern}{ending}"
+                return f"dp.open({str(example)!r}, protect=…)"
     return f"name a file: {short_path(folder)} has none that can be opened ({', '.join(ENDINGS)})"
 
 
 def _below(folders: list[Path]) -> list[Path]:
     """Everything below some folders; nothing if that is too much to look at."""
-    found, waiting = list(folders), list(folders)
-    while waiting and len(found) < _MOST_LOOKED_AT:
-        place = waiting.pop()
-        below = _list_folder(place) if stat.S_ISDIR(_mode(place)) and not place.is_symlink() else []
-        found += below
+    below_all, waiting = list(folders), list(folders)
+    while waiting and len(below_all) < _MOST_LOOKED_AT:
+        target = waiting.pop()
+        below = _list_folder(target) if stat.S_ISDIR(_mode(target)) and not target.is_symlink() else []
+        below_all += below
         waiting += below
-    return [] if waiting else sorted(found)
+    return [] if waiting else sorted(below_all)
 
 
-def _instead(place: Path, otherwise: str) -> str:
+def _instead(target: Path, otherwise: str) -> str:
     """Another file beside it, if one has nearly the same name; or what is to be done."""
-    near = beside(place)
-    return near if near.startswith("is ") and f"  {place}  " not in near else otherwise
+    near = beside(target)
+    return near if near.startswith("is ") and f"  {target}  " not in near else otherwise
 
 
-def _without_pattern(place: Path) -> list[str]:
+def _without_pattern(target: Path) -> list[str]:
     """The parts of a path before the first that is a pattern."""
-    parts = list(place.parts)
+    parts = list(target.parts)
     first = next((at for at, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
     return parts[:first] or ["."]
 
@@ -289,9 +295,11 @@ def _list_folder(folder: Path) -> list[Path]:
         return []
 
 
-def _mode(place: Path) -> int:
-    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where there is nothing to see."""
-    for look in (place.stat, place.lstat):
+def _mode(target: Path) -> int:
+    """The mode of what is there; of a link that leads nowhere that of the link itself; 0 where
+    there is nothing to see.
+    """
+    for look in (target.stat, target.lstat):
         try:
             return look().st_mode
         except (OSError, ValueError):
@@ -299,10 +307,10 @@ def _mode(place: Path) -> int:
     return 0
 
 
-def _refusal(place: Path) -> int:
+def _refusal(target: Path) -> int:
     """Why nothing can be seen there."""
     try:
-        place.lstat()
+        target.lstat()
     except OSError as error:
         return error.errno or 0
     except ValueError:
@@ -331,22 +339,22 @@ def short_path(path: str | Path) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
-# --- places to write to ------------------------------------------------------------------------------
+# --- places to write to ---------------------------------------------------------------------------
 
 
 def place_for(path: str | Path) -> Path:
     """A place for a file, in a folder that exists and may be written into; nothing is written yet."""
-    place = expand_home(path)
-    mode, folder = _mode(place), _mode(place.parent)
+    target = expand_home(path)
+    mode, folder = _mode(target), _mode(target.parent)
     if _ADDRESS.fullmatch(str(path)) and not folder:
-        raise unwritable(path, "it is an address, and not a file")
-    if not place.name or stat.S_ISDIR(mode):
-        raise unwritable(path, "it is a folder")
-    if "\0" in str(place) or not _can_be_encoded(str(place)) or _refusal(place) == errno.ENAMETOOLONG:
-        raise unwritable(path, "that is no name of a file")
-    if not stat.S_ISDIR(folder) or not access(place.parent, W_OK | X_OK):
-        raise unwritable(path, "there is no such folder, or it is not yours")
-    return place
+        raise unwritable_error(path, "it is an address, not a file")
+    if not target.name or stat.S_ISDIR(mode):
+        raise unwritable_error(path, "it is a folder")
+    if "\0" in str(target) or not _can_be_encoded(str(target)) or _refusal(target) == errno.ENAMETOOLONG:
+        raise unwritable_error(path, "it is not a valid file name")
+    if not stat.S_ISDIR(folder) or not access(target.parent, W_OK | X_OK):
+        raise unwritable_error(path, "there is no such folder, or it is not yours")
+    return target
 
 
 def stem_of(path: str | Path, otherwise: str) -> str:
@@ -356,13 +364,13 @@ def stem_of(path: str | Path, otherwise: str) -> str:
     return stem if is_name else otherwise
 
 
-def unwritable(path: str | Path, reason: str) -> BadParameter:
+def unwritable_error(path: str | Path, reason: str) -> BadParameter:
     """The error for a place that cannot be written."""
     name = "".join(sign for sign in Path(path).name if sign.isprintable())
     name = name if 0 < len(name) <= _LONGEST and not _ADDRESS.fullmatch(str(path)) else "answer.csv"
     return BadParameter(
         "DP102",
         f"{short_path(path)} cannot be written: {reason}.",
-        why="what is asked for needs a place to go.",
+        why="the result needs a file to be written to.",
         fix=f"{name}  in a folder that exists and is yours",
     )

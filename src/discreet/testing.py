@@ -4,8 +4,8 @@
     with testing.seeded(7):
         ...                       # every result drawn here is stamped NOT PRIVATE
 
-A thread started inside the block does not inherit it and draws from the system's source, so a seed never
-leaks into code that did not ask for it.
+A thread started inside the block does not inherit it and draws from the system's source, so a seed
+never leaks into code that did not ask for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 def seeded(seed: int | str) -> Iterator[Source]:
     """Draw repeatable words inside the block; `noise.source.is_private()` is False there.
 
-    **Guarantee.** Whatever is released inside the block says that it is not private, and no ledger accepts it.
+    **Guarantee.** Whatever is released inside the block says that it is not private, and no ledger
+    accepts it.
 
     >>> import discreet as dp
     >>> with seeded(7):
@@ -60,10 +61,11 @@ def using(source: Source) -> Iterator[Source]:
 
 
 def walk(sampler: Callable[[Source], Outcome], depth: int) -> tuple[dict[Outcome, Fraction], Fraction]:
-    """The exact probability of each outcome that `depth` fair bits or fewer decide, and what they leave open.
+    """The exact probability of each outcome that `depth` fair bits or fewer decide, and what they
+    leave open.
 
-    `sampler` is run on every string of bits that it can ask for, so it must ask for few at a time. The true
-    probability of an outcome lies between what is returned for it and that plus the rest.
+    `sampler` is run on every string of bits that it can ask for, so it must ask for few at a time.
+    The true probability of an outcome lies between what is returned for it and that plus the rest.
 
     >>> chances, undecided = walk(lambda source: source.bits(1), depth=1)
     >>> chances[0], chances[1], undecided

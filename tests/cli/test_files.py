@@ -47,7 +47,7 @@ def test_an_answer_that_was_paid_for_is_shown_whatever_happens_to_its_file(
     visits.make(tmp_path)
 
     def full(answer, place):
-        raise files.unwritable(place, "the disk is full")
+        raise files.unwritable_error(place, "the disk is full")
 
     monkeypatch.setattr("discreet.cli.query.write_answer", full)
     done = discreet(f"query {visits.COUNTS} --data visits.toml --epsilon 0.1 --out wards.csv{json}")

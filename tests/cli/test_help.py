@@ -82,11 +82,11 @@ def test_the_version_is_that_of_the_package(discreet):
 
 
 @no_chance("only help and accounting are asked for")
-@pytest.mark.parametrize("command", ["account", "query", "release", "statement"])
-def test_help_loads_no_numerics(command):
+def test_help_loads_no_numerics():
     program = (
         "import sys\nfrom discreet.cli import main\n"
-        f"try:\n    main(['{command}', '--help'])\nexcept SystemExit:\n    pass\n"
+        "for command in ('account', 'query', 'release', 'statement'):\n"
+        "    try:\n        main([command, '--help'])\n    except SystemExit:\n        pass\n"
         "heavy = {'numpy', 'scipy', 'duckdb', 'discreet.privacy', 'discreet.ledger', 'discreet.tables'}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
@@ -109,3 +109,21 @@ def test_a_terminal_without_greek_letters_gets_an_answer():
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"? at ? = 0    3" in done.stdout
+
+
+def test_a_section_of_a_description_is_named_in_the_help(discreet):
+    assert "the one in [budget]." in " ".join(discreet("query --help").out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("query --help", "Exits with status 3 if the budget is too small"),
+        ("release --help", "no table is charged twice"),
+        ("statement verify --help", "and with status 5 if they do not."),
+    ],
+)
+def test_a_paragraph_of_the_help_is_not_broken_where_its_docstring_is(discreet, monkeypatch, line, sentence):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 1000)
+    help_lines = [text for text in discreet(line).out.splitlines() if sentence in text]
+    assert len(help_lines) == 1

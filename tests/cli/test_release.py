@@ -16,6 +16,7 @@ from discreet.cli import release as command
 from discreet.ledger import Ledger
 from tests.chance import no_chance
 from tests.cli import visits
+from tests.processes import PATIENCE
 
 RUN = "release release.toml --out tables"
 WRITTEN = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
@@ -160,7 +161,7 @@ def test_two_releases_at_the_same_time_each_get_all_or_nothing(here):
         subprocess.Popen([*words, file, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for file, out in (("release.toml", "one"), ("other.toml", "two"))
     ]
-    codes = [process.wait(timeout=600) for process in running]
+    codes = [process.wait(timeout=PATIENCE) for process in running]
     assert sorted(codes) == [0, 3]
     assert len(charges()) == 2
     assert [(here / out).exists() for out in ("one", "two")] == [code == 0 for code in codes]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from discreet import privacy
-from discreet.cli.pictures import KINDS
+from discreet.cli.figures import KINDS
 
 LINE = "account '5 * laplace(2)'"
 GUARANTEE = 5 * privacy.laplace(2)

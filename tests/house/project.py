@@ -38,8 +38,8 @@ def test_files() -> list[Path]:
 
 
 def text_files() -> list[Path]:
-    """Every text file that belongs to the project."""
-    here = [path for path in ROOT.iterdir() if path.is_file()]
+    """Every text file that belongs to the project; in a worktree `.git` is a file, and says where the repository is."""
+    here = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     below = [path for folder in _FOLDERS for path in _walk(ROOT / folder)]
     return sorted(path for path in here + below if path.suffix in _TEXT)
 

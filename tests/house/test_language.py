@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One language: a class name is used once, functions are called by verbs or nouns, what is public is typed and explained."""
+"""One language: a class name is used once, functions are called by verbs or nouns, what is public is typed and explained.
+
+Texts use the words of the field, too: a few phrases that only insiders would understand occur nowhere.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
+import re
 from collections import defaultdict
 
 import pytest
 
-from tests.house.project import relative, source_files, tree_of
+from tests.house.project import DOCS, PACKAGE, ROOT, read, relative, source_files, tree_of
 
 #: What users import from.
 PUBLIC = [
@@ -83,6 +87,38 @@ IRREGULAR = {
 }
 _STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 NO_PARTICIPLE = {"embed", "feed", "need", "seed", "shed", "speed", "exceed", "proceed", "succeed"}
+
+#: Phrases without a meaning in the field, as regular expressions, each with the words to use in its place.
+DIALECT = {
+    r"weigh(ed|s)? down": "down-weighted",
+    r"counts? in full": "is not down-weighted",
+    r"leav(es?|ing) with (status )?[0-9]": "exits with status 3",
+    r"whom the data protect": "the privacy unit",
+    r"names? (itself|themselves)": "private keys, found by key selection",
+    r"(were|was|are|is) withheld": "suppressed",
+    r"(were|was|are|is) (it )?not said|is said in the notes": "the answer does not state it; a note states it",
+    r"(pure|rényi|gaussian) lanes?": "accounting track",
+    r"how wrong": "margin of error",
+    r"misses (upwards|downwards)": "is too high, is too low",
+    r"in (another|other) dress": "name what it is",
+    r"for the eye": "rendered, or as text",
+    r"data set in words": "describes a data set",
+    r"another door": "another source",
+    r"\bportrait": "figure, or chart",
+}
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(
+        path for folder in (PACKAGE, DOCS) for path in folder.rglob("*") if path.suffix in {".py", ".md"}
+    ),
+]
+
+
+def dialect_in(text: str) -> list[str]:
+    """Phrases of the dialect, however the lines of a text are broken."""
+    flat = re.sub(r"\s+#?\s*", " ", text).lower()
+    return [match[0] for phrase in DIALECT for match in re.finditer(phrase, flat)]
 
 
 def public_objects() -> dict[str, object]:
@@ -183,6 +219,17 @@ def test_every_public_member_says_what_it_does():
         and not inspect.getdoc(getattr(thing, member[1:], function) if member else function)
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=relative)
+def test_a_text_uses_the_words_of_the_field(path):
+    assert dialect_in(read(path)) == []
+
+
+def test_the_dialect_is_found_across_lines_and_cases():
+    text = "How\n    # wrong it is. The rows are weighed\n    down. It leaves with 3."
+    assert dialect_in(text) == ["weighed down", "leaves with 3", "how wrong"]
+    assert dialect_in("The margin of error. The noise has two tails.") == []
 
 
 def test_the_rules_find_what_they_look_for():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.ledger import State
-from discreet.ledger.costs import Amounts, CostRow, menu
+from discreet.ledger.costs import Amounts, CostRow, Menu, menu
 from discreet.ledger.filters import Filter
 from discreet.ledger.limit import pay_row
 from discreet.ledger.pricing import Track
@@ -143,11 +143,62 @@ def test_floats_choose_what_fractions_choose(situation):
 def test_what_floats_leave_out_is_closed_or_beaten(situation):
     limit, state, cost, share = situation
     rows = list(cost.rows)
-    kept = limit._contenders(state, rows, share)
+    kept = limit._contenders(state, Menu(rows, list(state)), share)
     rooms = {row: limit._room(pay_row(state, row), share) for row in rows}
     best = max(rooms.values())
     assert all(not rooms[row] or rooms[row] < best for row in rows if row not in kept)
     assert not best or any(rooms[row] == best for row in kept)
+
+
+#: Costs of which many fit; some rows are nearly as good as others.
+small = st.builds(
+    lambda part, by: max(Fraction(0), Fraction(part, 1000) + by), st.integers(0, 60), nudges
+) | st.just(math.inf)
+
+
+@st.composite
+def histories(draw):
+    """A filter, and menus that are paid from it in turn."""
+    leak, sums = draw(st.sampled_from([Fraction(0), WHOLE, Fraction(1, 10**6)])), [WHOLE, Fraction(3, 7)]
+    limit = made(leak, sums[: draw(st.integers(1, 2))])
+    total = {"delta": leak} | {track.name: track.total for track in limit.tracks}
+    costs = []
+    for _ in range(draw(st.integers(1, 3))):
+        rows = [
+            CostRow(
+                f"row {at}",
+                Amounts({name: total[name] * draw(small) if total[name] else Fraction(0) for name in total}),
+            )
+            for at in range(draw(st.integers(2, 4)))
+        ]
+        costs.append(menu(rows))
+    return limit, draw(st.lists(st.sampled_from(costs), min_size=20, max_size=60))
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories())
+def test_a_row_that_leads_is_the_one_that_fractions_choose(history):
+    limit, costs = history
+    state = limit.start()
+    for cost in costs:
+        paid = limit.pay_best(state, cost)
+        assert paid == exact(limit, state, cost)
+        state = paid[0] if paid else state
+
+
+def test_the_lead_of_a_row_is_used_and_ends():
+    limit = made(Fraction(0), [WHOLE, WHOLE])
+    cheap = {"delta": Fraction(0), "epsilon": Fraction(1, 100), "renyi 2.0": Fraction(0)}
+    dear = {"delta": Fraction(0), "epsilon": Fraction(1, 2), "renyi 2.0": Fraction(1, 2)}
+    cost = menu([CostRow("dear", Amounts(dear)), CostRow("cheap", Amounts(cheap))])
+    state, leads = limit.start(), []
+    for _ in range(40):
+        state, row = limit.pay_best(state, cost)
+        assert row.name == "cheap"
+        leads.append(cost.menus[limit._names_in_order][0].lead)
+        state = state.plus({"renyi 2.0": Fraction(1, 100)})
+    assert 1 < len({id(lead) for lead in leads}) < 10
+    assert all(lead is None or lead.row.name == "cheap" for lead in leads)
 
 
 def test_a_total_at_the_end_of_floats_is_told_by_fractions():
@@ -191,7 +242,8 @@ def test_products_that_floats_would_order_wrongly():
             ]
             assert limit.pay_best(nothing, menu(rows))[1].name == "more"
             about = [
-                (1 - row.floats["delta"] / float(leak)) * (1 - row.floats["epsilon"] / float(total))
+                (1 - float(row.amounts["delta"]) / float(leak))
+                * (1 - float(row.amounts["epsilon"]) / float(total))
                 for row in rows
             ]
             wrong += about[0] > about[1]

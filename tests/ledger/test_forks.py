@@ -14,12 +14,12 @@ from discreet.ledger import Ledger, Limit
 from discreet.mechanisms import AdaptiveQueries, SparseVector
 from tests.chance import no_chance
 from tests.ledger.workers import run
+from tests.processes import PATIENCE
 
 pytestmark = no_chance("asks who was charged and who waits, never what was drawn")
 
 LIMIT = Limit.filter(epsilon=1)
 FORKS = 4
-SOON = 60.0  # never reached, unless something is wrong
 
 
 def test_threads_that_fork_at_the_same_time_wait_for_nobody_for_ever(where, tmp_path):
@@ -52,14 +52,14 @@ def test_a_conversation_is_refused_in_a_child_also_while_a_thread_of_the_parent_
     def hold():
         with conversation._lock:
             held.set()
-            over.wait(SOON)
+            over.wait(PATIENCE)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(SOON)
+    held.wait(PATIENCE)
     process = os.fork()
     if not process:
-        threading.Timer(SOON, lambda: os._exit(9)).start()
+        threading.Timer(PATIENCE, lambda: os._exit(9)).start()
         try:
             ask()
         except DiscreetError:
@@ -67,7 +67,7 @@ def test_a_conversation_is_refused_in_a_child_also_while_a_thread_of_the_parent_
         finally:
             os._exit(1)
     over.set()
-    thread.join(SOON)
+    thread.join(PATIENCE)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
 
 

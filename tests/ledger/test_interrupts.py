@@ -16,10 +16,10 @@ from discreet import privacy
 from discreet.ledger import Charge, Ledger, Limit, Receipt, sqlite
 from discreet.ledger.opening import store_at
 from tests.ledger.events import Happening
+from tests.processes import PATIENCE
 
 PIECE, COST = privacy.pure(0.5), Fraction(1, 2)
 LIMIT = Limit.filter(epsilon=10**6)
-SOON = 60.0  # never reached, unless something is wrong
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def charged(ledger):
     found = []
     thread = threading.Thread(target=lambda: found.append(ledger.spent["epsilon"]), daemon=True)
     thread.start()
-    thread.join(SOON)
+    thread.join(PATIENCE)
     assert found, "a lock was left behind"
     assert found[0] % COST == 0
     return int(found[0] / COST)

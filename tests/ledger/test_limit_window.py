@@ -11,7 +11,8 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter, OverBudget
-from discreet.ledger import Asker, Limit
+from discreet.ledger import Asker, Ledger, Limit, chain
+from tests.ledger.workers import writing
 
 TENTH = privacy.pure(0.1)
 
@@ -154,3 +155,19 @@ def test_what_does_not_go_together_is_refused():
     with_life = Limit.filter(epsilon=1, window="month", lifetime=life)
     with pytest.raises(BadParameter, match="DP107"):
         with_life.admit(with_life.start(), Limit.filter(epsilon=1).cost(TENTH), now="2030-01-01")
+
+
+@pytest.mark.parametrize("name", ["first", "number"])
+@pytest.mark.parametrize("text", ["inf", "1/2", "0", str(10**30), None])
+def test_a_stored_window_that_no_calendar_has_is_damage(name, text):
+    limit = Limit.filter(epsilon=1, window="month")
+    with Ledger(":memory:", limit=limit) as ledger:
+        ledger.charge(privacy.pure(0.1))
+        state = dict(ledger.spent.to_dict()) | {name: text}
+        if text is None:
+            del state[name]
+        cost = {"guarantee": privacy.pure(0.1).to_json(), "cost": limit.cost(privacy.pure(0.1)).to_dict()}
+        with writing(ledger._store):
+            last = ledger._store.last()
+            ledger._store.append(chain.next_row(last, "reserved", time=chain.now(), state=state, **cost))
+        assert not ledger.verify().intact

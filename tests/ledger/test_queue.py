@@ -11,8 +11,7 @@ import pytest
 
 from discreet.ledger import queue
 from discreet.ledger.queue import wait_in_line
-
-LONG = 60.0  # never reached, unless something is wrong
+from tests.processes import PATIENCE
 
 
 def is_taken(folder):
@@ -26,7 +25,7 @@ def is_taken(folder):
     return False
 
 
-def waiting(folder, patience=LONG):
+def waiting(folder, patience=PATIENCE):
     """Somebody who stands in line behind us, and the list of what happened to them."""
     happened = []
 
@@ -46,8 +45,8 @@ def test_the_next_gets_their_turn_when_the_first_has_left(tmp_path):
         assert happened == []
         return happened, thread
 
-    happened, thread = wait_in_line(tmp_path, LONG, first)
-    thread.join(LONG)
+    happened, thread = wait_in_line(tmp_path, PATIENCE, first)
+    thread.join(PATIENCE)
     assert happened == ["turn", "left"]
     assert not is_taken(tmp_path)
 
@@ -64,7 +63,7 @@ def nobody_waits(monkeypatch):
 
     def joined():
         for thread in started:
-            thread.join(LONG)
+            thread.join(PATIENCE)
         return bool(started)
 
     monkeypatch.setattr(queue, "Thread", Recorded)
@@ -76,9 +75,9 @@ def test_who_waited_too_long_goes_on_and_leaves_the_line(tmp_path, nobody_waits)
         assert wait_in_line(tmp_path, 0, lambda: is_taken(tmp_path))  # still by the first
         assert is_taken(tmp_path)
 
-    wait_in_line(tmp_path, LONG, first)
+    wait_in_line(tmp_path, PATIENCE, first)
     # the next gets its turn although somebody gave up before
-    assert wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert wait_in_line(tmp_path, PATIENCE, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
@@ -99,20 +98,20 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits,
     with monkeypatch.context() as interrupted:
         interrupted.setattr(queue, "Event", Interrupted)
         with pytest.raises(KeyboardInterrupt):
-            wait_in_line(tmp_path, LONG, lambda: pytest.fail("it was interrupted"))
+            wait_in_line(tmp_path, PATIENCE, lambda: pytest.fail("it was interrupted"))
     os.close(first)
-    assert wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert wait_in_line(tmp_path, PATIENCE, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
 
 def test_where_there_is_no_line_everybody_goes_on(tmp_path, monkeypatch):
-    assert not wait_in_line(tmp_path / "nowhere", LONG, lambda: is_taken(tmp_path))
+    assert not wait_in_line(tmp_path / "nowhere", PATIENCE, lambda: is_taken(tmp_path))
     monkeypatch.setattr(queue, "_HAS_LINE", False)
-    assert not wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert not wait_in_line(tmp_path, PATIENCE, lambda: is_taken(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr(queue.fcntl, "flock", _without_locks)
-    assert wait_in_line(tmp_path, LONG, lambda: "went on") == "went on"
+    assert wait_in_line(tmp_path, PATIENCE, lambda: "went on") == "went on"
 
 
 def _without_locks(*_):
@@ -133,6 +132,6 @@ def test_a_handle_that_was_copied_does_not_keep_the_turn(tmp_path, monkeypatch):
         return is_taken(tmp_path)
 
     monkeypatch.setattr(os, "open", copied)
-    assert wait_in_line(tmp_path, LONG, work)
+    assert wait_in_line(tmp_path, PATIENCE, work)
     assert not is_taken(tmp_path)
     os.close(copies[0])

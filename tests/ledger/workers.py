@@ -28,7 +28,7 @@ from discreet.ledger.postgres import PostgreSQL
 from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.store import Store
-from tests.processes import run_module
+from tests.processes import PATIENCE, run_module
 
 PIECE = privacy.pure(0.025)  # forty of these are 1
 TINY = privacy.pure(1e-6)
@@ -213,7 +213,7 @@ def fork_in_a_transaction(where: str) -> None:
 
 def fork_storm(where: str, others: list[str], forks: int) -> None:  # noqa: C901 - one storm
     """Threads fork, in three ways, while others charge and open ledgers; every child charges one of them."""
-    faulthandler.dump_traceback_later(120, exit=True)  # whoever waits for ever is shown, and ends
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)  # whoever waits for ever is shown, and ends
     ledgers = [Ledger(place) for place in (where, *others)]
     over = threading.Event()
     ended: list[int] = []
@@ -256,7 +256,7 @@ def fork_storm(where: str, others: list[str], forks: int) -> None:  # noqa: C901
 
 def fork_inside(where: str) -> None:
     """Forks from inside of a transaction, as a signal handler can, while another thread forks."""
-    faulthandler.dump_traceback_later(120, exit=True)
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
     ledger = Ledger(where)
     inside, other = threading.Event(), threading.Event()
 

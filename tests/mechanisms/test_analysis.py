@@ -16,6 +16,7 @@ from discreet import errors, privacy, testing
 from discreet.mechanisms import AdaptiveQueries, Thresholdout, expected_gap, population_error
 from discreet.mechanisms.analysis import _total
 from tests.chance import no_chance
+from tests.processes import PATIENCE
 
 REPLACE = {"relation": "replace"}
 
@@ -262,7 +263,7 @@ def test_a_conversation_stays_in_its_process():
     answers = context.Queue()
     child = context.Process(target=ask_elsewhere, args=(queries().open([0] * 100), answers))
     child.start()
-    assert answers.get(timeout=600) == "DP203"
+    assert answers.get(timeout=PATIENCE) == "DP203"
     child.join()
 
 

@@ -13,9 +13,8 @@ import pytest
 from discreet import privacy
 from discreet.errors import BadParameter
 from discreet.mechanisms import bounds
-from discreet.mechanisms.bounds import Bounds
+from discreet.mechanisms.bounds import Bounds, UnboundedMean, UnboundedSum
 from discreet.mechanisms.mechanism import Refusal
-from discreet.mechanisms.unknown import UnboundedMean, UnboundedSum
 from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW
@@ -219,8 +218,8 @@ def test_the_second_step_has_the_rest_whatever_the_bounds_are(made, relation, mo
     for low, high in [(-4.0, 8.0), (0.0, 2.0**-64), (2.0**63, 2.0**64), (-(2.0**300), 2.0**300)]:
         mechanism = made(epsilon=1.0, share=0.5, relation=relation)
         monkeypatch.setattr(mechanism.bounds, "draw", lambda _, found=(low, high): found)
-        question = mechanism._question((low, high))
-        answered = question.laplace(**mechanism._answer)
+        question = mechanism._query((low, high))
+        answered = question.laplace(epsilon=mechanism._answer_epsilon, relation=mechanism.unit.relation)
         asked.append(answered.guarantee.epsilon(delta=0))
         assert answered.guarantee.unit == mechanism.unit
         value = mechanism.draw([3.0, math.nan, math.inf])

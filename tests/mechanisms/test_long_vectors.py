@@ -90,5 +90,5 @@ def test_a_sum_beyond_the_range_is_the_end_of_the_range():
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
 def test_a_vector_of_another_length_is_refused(kind):
-    with pytest.raises(BadParameter, match="made for"):
+    with pytest.raises(BadParameter, match="this mechanism takes"):
         kind(scale=2.0, sensitivity=1, dimension=LONG)(np.arange(LONG + 1))

@@ -18,8 +18,8 @@ import pytest
 from discreet import audit, privacy, testing
 from discreet.errors import BadParameter, DiscreetError, UnsupportedGuarantee
 from discreet.mechanisms.conformance import check_mechanism
+from discreet.mechanisms.distributions import TruncatedLaplace
 from discreet.mechanisms.partition import PartitionSelection, StabilityHistogram
-from discreet.mechanisms.truncated import TruncatedLaplace
 from tests.chance import may_fail, risk
 from tests.finite import hockey_stick
 from tests.statistical.constants import ALPHA, FEW, MANY

@@ -15,7 +15,7 @@ from discreet.mechanisms import ptr
 from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.distance import check_distance
 from discreet.mechanisms.proposals import ProposedLogSpread, ProposedOrderStatistic, ProposedReciprocal
-from discreet.mechanisms.search import ProposeSearchRelease, leak
+from discreet.mechanisms.propose import ProposeSearchRelease, leak
 from tests.mechanisms.sticks import bags, cdf, neighbours, pmf, stick, to_unsafe
 
 RELATIONS = ["add-remove", "replace"]

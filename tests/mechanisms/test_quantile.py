@@ -12,9 +12,16 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms import quantile, quantiles
-from discreet.mechanisms.quantile import Median, Quantile, private_median, private_quantile, spread
-from discreet.mechanisms.quantiles import Quantiles, private_quantiles
+from discreet.mechanisms import quantile
+from discreet.mechanisms.quantile import (
+    Median,
+    Quantile,
+    Quantiles,
+    private_median,
+    private_quantile,
+    private_quantiles,
+    spread,
+)
 from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW
@@ -339,12 +346,12 @@ def tree_law(monkeypatch, mechanism, data, lots):
     """The joint law of the answers: the code's own recursion, with every node replaced by its exact law."""
     found, pending = {}, [((), 1.0)]
     with monkeypatch.context() as patched:
-        patched.setattr(quantiles, "LOTS", max(lots, default=0) + 1)
-        patched.setattr(quantiles.noise, "uniform", lambda *_: np.array(lots, int))
+        patched.setattr(quantile, "LOTS", max(lots, default=0) + 1)
+        patched.setattr(quantile.noise, "uniform", lambda *_: np.array(lots, int))
         while pending:
             script, chance = pending.pop()
 
-            patched.setattr(quantiles, "draw_quantile", _scripted(script))
+            patched.setattr(quantile, "draw_quantile", _scripted(script))
             try:
                 outcome = tuple(mechanism.draw(list(data)))
             except _More as more:

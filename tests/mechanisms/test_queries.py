@@ -18,7 +18,7 @@ import pytest
 from discreet.errors import BadParameter, DiscreetError, UnsupportedGuarantee
 from discreet.mechanisms import exact, queries
 from discreet.mechanisms.conformance import check_mechanism
-from discreet.mechanisms.shares import FromShares
+from discreet.mechanisms.moments import FromShares
 
 ODD = [
     None,

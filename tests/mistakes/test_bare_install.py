@@ -53,7 +53,7 @@ for door in json.loads(sys.argv[2]):
     import discreet as dp
     from discreet.errors import DiscreetError
     try:
-        found = eval(door)
+        found = eval(door.replace("WHOM", sys.argv[3]))
         said[door] = found if isinstance(found, tuple) else ("worked", "")
     except DiscreetError as error:
         said[door] = (error.code, str(error))
@@ -122,6 +122,7 @@ WORKS = [
     "command('audit', '--help')",
     "command('version')",
 ]
+NOWHERE = "dp.open('nowhere.parquet', WHOM)"
 #: Names of the façade that need an extra by themselves.
 NAMES = {"col": "tables"}
 
@@ -147,34 +148,36 @@ def folder(tmp_path_factory):
 
 def without(hidden, doors, folder):
     """What every door says where these libraries are not installed."""
-    doors = [door.replace("WHOM", WHOM) for door in doors]
-    words = [sys.executable, "-c", HIDING, ",".join(hidden), json.dumps(doors)]
+    words = [sys.executable, "-c", HIDING, ",".join(hidden), json.dumps(list(doors)), WHOM]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_whatever_needs_an_extra_names_it(folder):
-    said = without(EXTRAS, NEEDS, folder)
-    for (door, (kind, text)), extra in zip(said.items(), NEEDS.values(), strict=True):
+@pytest.fixture(scope="module")
+def bare(folder):
+    """What every door says where no extra is installed, in one Python."""
+    names = [f"dp.{name}" for name in dp.__all__]
+    return without(EXTRAS, [*NEEDS, *WORKS, *names, NOWHERE], folder)
+
+
+def test_whatever_needs_an_extra_names_it(bare):
+    for door, extra in NEEDS.items():
+        kind, text = bare[door]
         assert kind in {"DP501", "exit 3"}, (door, kind, text)
         assert text.startswith("DP501"), (door, text)
         assert f"pip install 'discreet[{extra}]'" in text, (door, text)
 
 
-def test_the_rest_works(folder):
-    said = without(EXTRAS, WORKS, folder)
-    assert {door: told for door, told in said.items() if told[0] not in {"worked", "exit 0"}} == {}
+def test_the_rest_works(bare):
+    assert {door: bare[door] for door in WORKS if bare[door][0] not in {"worked", "exit 0"}} == {}
 
 
-def test_every_name_of_the_facade_is_there_or_names_its_extra(folder):
-    said = without(EXTRAS, [f"dp.{name}" for name in dp.__all__], folder)
-    for door, (kind, text) in said.items():
-        extra = NAMES.get(door.removeprefix("dp."))
-        assert (kind, f"discreet[{extra}]" in text) == (("DP501", True) if extra else ("worked", False)), (
-            door,
-            text,
-        )
+@pytest.mark.parametrize("name", dp.__all__)
+def test_a_name_of_the_facade_is_there_or_names_its_extra(bare, name):
+    kind, text = bare[f"dp.{name}"]
+    expected = ("DP501", True) if name in NAMES else ("worked", False)
+    assert (kind, f"discreet[{NAMES.get(name)}]" in text) == expected, text
 
 
 def test_every_command_is_tried():
@@ -199,9 +202,8 @@ def test_another_engine_needs_its_own_library(folder):
     assert (kind, "needs polars" in text) == ("DP501", True)
 
 
-def test_a_path_that_is_wrong_is_blamed_all_the_same(folder):
-    ((kind, _),) = without(EXTRAS, ["dp.open('nowhere.parquet', WHOM)"], folder).values()
-    assert kind == "DP802"
+def test_a_path_that_is_wrong_is_blamed_all_the_same(bare):
+    assert bare[NOWHERE][0] == "DP802"
 
 
 def test_the_extras_are_those_of_the_project():

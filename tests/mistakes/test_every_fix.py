@@ -37,7 +37,7 @@ from tests.mistakes.test_own_names import ORDERS, both, orders  # noqa: F401 - f
 
 LISTED = Path(__file__).with_name("not_applied.txt")
 #: How many sites were on the list when it was last shortened: it never grows.
-MOST = 509
+MOST = 506
 
 
 def told(topic):

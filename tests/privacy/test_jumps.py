@@ -175,7 +175,7 @@ def test_masses_of_jumps_are_on_the_safe_side(side: str) -> None:
     upper = side == "upper"
     noise, rate, steps = 0.5, 1e-4, 10**4
     by_jumps = split((noise, rate, steps))
-    cut, knots = by_jumps.law.cut, np.array([0.0, 0.002, 0.01, 0.02, 0.1, 1.0])
+    cut, knots = by_jumps.steps.cut, np.array([0.0, 0.002, 0.01, 0.02, 0.1, 1.0])
     p, q = by_jumps._cells(knots, upper=upper)
     with mp.workdps(30):
         ends = [

@@ -24,18 +24,16 @@ import pyarrow.parquet as pq
 
 import discreet as dp
 from discreet.errors import DiscreetError
-from tests.processes import run_module
+from tests.processes import PATIENCE, run_module
 
 ROWS = 20_000
-#: Seconds that a child may take; it takes a fraction of one.
-PATIENCE = 60
 TOTAL, BY_WARD = "SELECT COUNT(*) FROM visits", "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 WITH_DAYS = "SELECT ward, SUM(days) AS days FROM visits GROUP BY ward"
 
 
 def run(source: str, folder: Path, address: str = "") -> dict[str, Any]:
     """What the parent and its child say of a source."""
-    done = run_module("tests.tables.children", source, str(folder), address, timeout=300)
+    done = run_module("tests.tables.children", source, str(folder), address)
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 
@@ -143,7 +141,7 @@ def child(work: Callable[[], Any], *, ends: Callable[[int], Any]) -> Any:
     process = os.fork()
     if process == 0:
         os.close(out)
-        signal.alarm(PATIENCE)
+        signal.alarm(int(PATIENCE / 2))
         with os.fdopen(into, "w") as told:
             json.dump(outcome(work), told)
         ends(0)

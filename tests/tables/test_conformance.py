@@ -476,6 +476,23 @@ def test_polars_conforms(polars_engine):
     assert conforms(polars_engine, STEP)
 
 
+def test_polars_conforms_where_it_groups_a_part_of_the_units_at_a_time(monkeypatch):
+    in_polars = pytest.importorskip("discreet.tables.engines.in_polars")
+    monkeypatch.setattr(in_polars, "_ROWS_AT_ONCE", 4)
+    split = in_polars._parts_of
+    parts = []
+    monkeypatch.setattr(
+        in_polars, "_parts_of", lambda rows: [parts.append(len(made := split(rows))), made][1]
+    )
+    tables = {name: in_polars.pl.from_arrow(table) for name, table in nasty.arrows().items()}
+    engine = engines.polars(tables, units=UNITS)
+    check_sums(engine, every(STEP))
+    check_sizes(engine, SIZES[::7])
+    # Units that are real numbers stay in one part: two that are equal may have different hashes.
+    assert max(parts) > 3
+    assert min(parts) == 1
+
+
 def test_postgres_conforms(postgres_database):
     nasty.fill_postgres(postgres_database)
     engine = engines.postgres(postgres_database, {name: name for name in TABLES}, units=UNITS)

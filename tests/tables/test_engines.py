@@ -283,6 +283,43 @@ def test_whatever_counts_rows_or_units_in_the_same_groups_is_made_from_the_same_
     engine.close()
 
 
+def test_a_real_unit_of_two_spellings_is_one_unit_in_parts_too(monkeypatch):
+    from discreet.tables.engines import in_polars
+
+    monkeypatch.setattr(in_polars, "_ROWS_AT_ONCE", 1)
+    rows = polars.DataFrame({"u": [0.0, -0.0] * 8, "g": ["a"] * 16})
+    engine = engines.polars({"t": rows}, units={"t": "u"})
+    group = Read("t", "g", Type(TEXT))
+    counted = BoundedSums(Private("t"), (group,), (ONE,), RowScheme(4, 64))
+    assert engine.sums(counted) == {("a",): (4 * 64,)}
+
+
+def test_polars_makes_the_pairs_of_key_selection_and_of_its_sums_once(monkeypatch):
+    from discreet.tables.engines import in_polars
+
+    grouped = []
+    made = in_polars.Polars._group_pairs
+    monkeypatch.setattr(
+        in_polars.Polars, "_group_pairs", lambda *these: [grouped.append(these[1]), made(*these)][1]
+    )
+    engine, group = opened("polars", nasty.arrows(), nasty.UNITS), word("g")
+    reference, amount = Reference(nasty.TABLES, nasty.UNITS), number("small", -9, 9)
+    weights = BoundedSums(Private("visits"), (group,), (ONE, amount), GroupScheme(3, 64, 2))
+    engine.selected_groups(weights, lambda found: np.arange(found.size))
+    for features, scheme in [
+        ((ONE,), NormScheme(3, 64, (1,))),
+        ((amount,), MassScheme(9, 64)),
+        ((ONE, amount), RowScheme(2, 64)),
+        ((), GroupScheme(2, 4096, 1)),
+    ]:
+        asked = BoundedSums(Private("visits"), (group,), features, scheme)
+        assert engine.sums(asked) == reference.sums(asked)
+    assert len(grouped) == 1
+    other = BoundedSums(Private("visits"), (group,), (number("small", -8, 9),), MassScheme(9, 64))
+    assert engine.sums(other) == reference.sums(other)
+    assert len(grouped) == 2
+
+
 @pytest.mark.parametrize("texts", [9_999, 10_001])
 def test_keys_are_chosen_with_and_without_a_list_of_texts(texts):
     table = pa.table({"u": [place % 7 for place in range(texts)], "g": [f"{n}" for n in range(texts)]})

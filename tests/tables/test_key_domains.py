@@ -228,6 +228,7 @@ def test_a_group_of_null_is_there_only_where_null_can_be():
         assert (None,) in groups(keys), keys
         assert (None,) not in groups(keys, f"{name} IS NOT NULL"), keys
     assert (None,) not in groups("MONTH(sure)")
+    assert (None,) not in groups("FLOOR(cost)", "NOT cost IN (1, 2)")
     assert (None,) not in groups("BUCKET(cost, 10, 20)", "cost > 3")
     assert (None,) not in groups("HOUR(seen)", "seen > TIMESTAMP '2024-03-01 00:00:00' AND ill")
 

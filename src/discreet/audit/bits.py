@@ -26,10 +26,8 @@ from discreet.audit.outputs import OutputColumn
 
 __all__ = ["bit_columns"]
 
-_ZERO, _INEXACT = (
-    2000.0,
-    2001.0,
-)  # stand for words: zero has no lowest bit, and some differences are no floats
+#: These stand for words: zero has no lowest bit, and some differences are no floats.
+_ZERO, _INEXACT = 2000.0, 2001.0
 
 
 def bit_columns(column: OutputColumn, inputs: tuple[object, object]) -> Iterator[OutputColumn]:
@@ -38,8 +36,8 @@ def bit_columns(column: OutputColumn, inputs: tuple[object, object]) -> Iterator
     for name, cell in _cells(values):
         yield _like(column, f"{name} of {column.name}", cell)
     for letter, data in zip(("x", "x'"), inputs, strict=True):
-        for place, value in enumerate(_numbers_in(data)):
-            label = letter if place == 0 else f"{letter}[{place}]"
+        for index, value in enumerate(_numbers_in(data)):
+            label = letter if index == 0 else f"{letter}[{index}]"
             for name, cell in _offset_cells(values, value):
                 yield _like(column, f"{name} of ({column.name} - {label})", cell)
 
@@ -86,13 +84,13 @@ def _exponent(values: Array) -> Array:
     return np.where(values == 0, _ZERO, np.frexp(values)[1]).astype(float)
 
 
-def _numbers_in(data: object, most: int = 4) -> list[float]:
+def _numbers_in(data: object, count: int = 4) -> list[float]:
     """The first few numbers of an input, if it has any."""
     try:
         flat = np.asarray(data, dtype=float).ravel()
     except (TypeError, ValueError):
         return []
-    return [float(value) for value in flat[:most] if np.isfinite(value)]
+    return [float(value) for value in flat[:count] if np.isfinite(value)]
 
 
 def _like(column: OutputColumn, name: str, cell: Array) -> OutputColumn:

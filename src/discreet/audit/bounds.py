@@ -26,8 +26,10 @@ __all__ = ["Corners", "Excess", "clopper_pearson", "dkw", "excess"]
 
 Array = npt.NDArray[np.float64]
 
-_SAFE = 1e-9  # relative; the inverse of the beta function is good to far more than this
-_CHECKED = 16  # corners whose exact place under the claimed curve is computed, if they come this near
+#: A relative margin; the inverse of the beta function is far more accurate.
+_SAFE = 1e-9
+#: Corners whose exact place under the claimed curve is computed, if they come this near.
+_CHECKED = 16
 _NEAR = 1e-6
 
 
@@ -116,19 +118,19 @@ class Corners:
 
 def _greatest(bounds: Array) -> tuple[float, int]:
     """The greatest of many lower bounds, and its place; what is no number proves nothing."""
-    known = np.where(np.isnan(bounds), -np.inf, bounds)
-    place = int(np.argmax(known))
-    return max(0.0, float(known[place]) * (1 - _SAFE)), place
+    comparable = np.where(np.isnan(bounds), -np.inf, bounds)
+    index = int(np.argmax(comparable))
+    return max(0.0, float(comparable[index]) * (1 - _SAFE)), index
 
 
 @dataclass(frozen=True)
 class Excess:
-    """By how much a corner lies above a claimed curve; `amount` > 0 refutes the claim. `place`
-    indexes the corners.
+    """By how much a corner lies above a claimed curve; `amount` > 0 refutes the claim. `index`
+    counts the corners.
     """
 
     amount: float
-    place: int
+    index: int
     reversed: bool
 
 
@@ -144,9 +146,11 @@ def excess(corners: Corners, claim: Guarantee) -> Excess:
     rough = both.detection - np.interp(both.false_alarm, curve.false_alarm, curve.detection)
     order = np.argsort(-rough, kind="stable")[:_CHECKED]
     near = [int(i) for i in order if rough[i] > -_NEAR] or [int(order[0])]
-    found = [(float(both.detection[i]) - (1 - claim.tradeoff(float(both.false_alarm[i]))), i) for i in near]
-    amount, place = max(found)
-    return Excess(amount, place % count, place >= count)
+    excesses = [
+        (float(both.detection[i]) - (1 - claim.tradeoff(float(both.false_alarm[i]))), i) for i in near
+    ]
+    amount, index = max(excesses)
+    return Excess(amount, index % count, index >= count)
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtrc, gammaln, xlog1py, xlogy
+from scipy.special import bdtrc, xlog1py, xlogy
 
 from discreet import check
 from discreet.audit.bounds import Array
@@ -29,13 +29,17 @@ from discreet.errors import BadParameter
 from discreet.exact import bisect
 from discreet.privacy.constructors import gaussian
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.logarithms import log_choose
 
 __all__ = ["OneRun", "one_run", "tail"]
 
-_LADDER = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)  # shares of the canaries that are guessed, all tried
-_MOST = 50.0  # no bound is above it
+#: The shares of the canaries that are guessed; all of them are tried.
+_LADDER = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)
+#: No bound is above it.
+_MOST = 50.0
 _SAFE = 1e-9
-_PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])  # the ε at which a claimed curve is read
+#: The ε at which a claimed curve is read.
+_PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class OneRun:
     delta: float
     confidence: float
     canaries: int
-    tried: tuple[tuple[int, int], ...]  # how many were guessed, and how many of these were right
+    #: How many were guessed, and how many of these were right.
+    tried: tuple[tuple[int, int], ...]
 
     @property
     def epsilon_at_least(self) -> float:
@@ -157,17 +162,18 @@ def tail(canaries: int, guesses: int, right: int, epsilon: float, delta: float) 
     if right <= 0:
         return 1.0
     rate = 1 / (1 + math.exp(-epsilon))
-    found = float(bdtrc(right - 1, guesses, rate))
+    probability = float(bdtrc(right - 1, guesses, rate))
     if delta > 0:
         below = np.arange(right - 1, -1, -1)
-        found += _liftable_mass(_masses(below, guesses, rate), canaries * delta / (1 + math.exp(epsilon)))
-    return min(1.0, found * (1 + _SAFE)) if delta > 0 else found
+        probability += _liftable_mass(
+            _masses(below, guesses, rate), canaries * delta / (1 + math.exp(epsilon))
+        )
+    return min(1.0, probability * (1 + _SAFE)) if delta > 0 else probability
 
 
 def _masses(hits: npt.NDArray[np.int64], trials: int, rate: float) -> Array:
     """Binomial probabilities, by logarithms."""
-    ways = gammaln(trials + 1) - gammaln(hits + 1) - gammaln(trials - hits + 1)
-    return np.asarray(np.exp(ways + xlogy(hits, rate) + xlog1py(trials - hits, -rate)))
+    return np.asarray(np.exp(log_choose(trials, hits) + xlogy(hits, rate) + xlog1py(trials - hits, -rate)))
 
 
 def _liftable_mass(masses: Array, budget: float) -> float:

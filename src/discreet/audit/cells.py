@@ -24,14 +24,12 @@ __all__ = ["Sample", "candidates", "sample_of"]
 
 Rows = npt.NDArray[np.int64]
 
-_PAIRED, _CROSSED, _BITS, _BARE = (
-    6,
-    4,
-    6,
-    12,
-)  # cells of which differences, pairs, bits, bare numbers are taken
-_TELLING, _LINEAR = 24, 64  # histograms and numbers that the joint score takes
-_TOGETHER, _COMMON = 32, 20  # an output of so few cells is one as a whole, if it occurs so often on average
+#: The numbers of cells of which differences, pairs, bits and bare numbers are taken.
+_PAIRED, _CROSSED, _BITS, _BARE = 6, 4, 6, 12
+#: Histograms and numbers that the joint score takes.
+_TELLING, _LINEAR = 24, 64
+#: An output of so few cells is one as a whole, if it occurs so often on average.
+_TOGETHER, _COMMON = 32, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +62,13 @@ def sample_of(
     plain = columns_of([*outputs[0], *outputs[1]])
     rows = rows_of(learn, trials)
     numeric = [column for column in plain if (column.codes[rows] == 0).all()]
-    found: list[OutputColumn] = [] if look_at == "bits" else [*plain, *_derived_columns(plain, numeric, rows)]
+    columns: list[OutputColumn] = (
+        [] if look_at == "bits" else [*plain, *_derived_columns(plain, numeric, rows)]
+    )
     if look_at != "values":
         real = [column for column in numeric if _has_fractions(column.numbers[rows])][:_BITS]
-        found += [cell for column in real for cell in bit_columns(column, inputs)]
-    return Sample(tuple(found), trials)
+        columns += [cell for column in real for cell in bit_columns(column, inputs)]
+    return Sample(tuple(columns), trials)
 
 
 def candidates(columns: dict[str, OutputColumn], first: npt.NDArray[np.bool_]) -> list[Score]:
@@ -97,8 +97,8 @@ def _gain(histogram: ScoreHistogram, columns: dict[str, OutputColumn], first: np
 
 def _crosses(alive: list[OutputColumn], first: npt.NDArray[np.bool_]) -> Iterator[CrossScore]:
     plain = [column for column in alive if column.name.startswith("value")][:_CROSSED]
-    for one, other in itertools.combinations(plain, 2):
-        yield CrossScore.fit(one, other, first)
+    for first_column, second_column in itertools.combinations(plain, 2):
+        yield CrossScore.fit(first_column, second_column, first)
 
 
 def _bare(column: OutputColumn, first: npt.NDArray[np.bool_]) -> Iterator[BareScore]:
@@ -113,9 +113,12 @@ def _derived_columns(
     plain: list[OutputColumn], numeric: list[OutputColumn], rows: Rows
 ) -> Iterator[OutputColumn]:
     if len(numeric) <= _PAIRED:
-        for one, other in itertools.combinations(numeric, 2):
+        for first_column, second_column in itertools.combinations(numeric, 2):
             with np.errstate(over="ignore"):
-                yield OutputColumn.of_numbers(f"{one.name} - {other.name}", one.numbers - other.numbers)
+                yield OutputColumn.of_numbers(
+                    f"{first_column.name} - {second_column.name}",
+                    first_column.numbers - second_column.numbers,
+                )
     if 1 < len(plain) <= _TOGETHER:
         yield from _whole(plain, rows)
 

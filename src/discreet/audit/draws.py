@@ -31,7 +31,8 @@ __all__ = ["BatchedFunction", "ExceptionOutcome", "batched", "draw_all", "draws_
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1_000
-_WORTH_IT = 5.0  # seconds of drawing from which other processes are asked for help
+#: Seconds of drawing from which other processes are asked for help.
+_WORTH_IT = 5.0
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,9 @@ def draw_all(
     report = progress or _no_progress
     total = 2 * trials
     if hasattr(subject, "draw_many"):
-        found = [[draws_of(subject, data)(trials)] for data in inputs]
+        outputs = [[draws_of(subject, data)(trials)] for data in inputs]
         report(total, total)
-        return found[0], found[1]
+        return outputs[0], outputs[1]
     sizes = [_CHUNK] * (trials // _CHUNK) + ([trials % _CHUNK] if trials % _CHUNK else [])
     started = time.perf_counter()
     first = draws_of(subject, inputs[0])(sizes[0])
@@ -106,8 +107,9 @@ def draw_all(
     jobs = [(side, size) for side in (0, 1) for size in sizes][1:]
     chunks: list[Any] = [[]] * len(jobs)
     done = sizes[0]
-    for place, chunk in _run_jobs(subject, inputs, jobs, _workers(subject, workers, expected)):
-        chunks[place] = chunk  # in the order of the jobs: the order of arrival may depend on the outputs
+    for index, chunk in _run_jobs(subject, inputs, jobs, _workers(subject, workers, expected)):
+        # In the order of the jobs: the order of arrival may depend on the outputs.
+        chunks[index] = chunk
         done += len(chunk)
         report(done, total)
     on_x = len(sizes) - 1
@@ -122,12 +124,12 @@ def _run_jobs(
     subject: Auditable, inputs: tuple[object, object], jobs: list[tuple[int, int]], workers: int
 ) -> Iterator[tuple[int, Any]]:
     if workers == 1:
-        for place, (side, size) in enumerate(jobs):
-            yield place, draws_of(subject, inputs[side])(size)
+        for index, (side, size) in enumerate(jobs):
+            yield index, draws_of(subject, inputs[side])(size)
         return
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context()) as pool:
         waiting = {
-            pool.submit(_chunk, subject, inputs[side], size): place for place, (side, size) in enumerate(jobs)
+            pool.submit(_chunk, subject, inputs[side], size): index for index, (side, size) in enumerate(jobs)
         }
         for done in as_completed(waiting):
             yield waiting[done], done.result()
@@ -179,7 +181,8 @@ def guarantee_of(subject: Auditable, data: object) -> Guarantee | None:
 def _draw_once(function: Callable[[Any], object], data: object) -> object:
     try:
         output = function(data)
-    except KeyboardInterrupt:  # whoever runs the audit may stop it
+    except KeyboardInterrupt:
+        # The person who runs the audit may stop it.
         raise
     except BaseException as error:  # noqa: BLE001 - whatever ends a run is seen by the attacker, so it is an outcome
         return ExceptionOutcome(type(error).__name__)

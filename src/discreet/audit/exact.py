@@ -27,15 +27,17 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.exact import as_ratio, bisect
+from discreet.exact import as_ratio, binary_above, binary_below, bisect
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ExactReport", "exact"]
 
 Probabilities = Mapping[Hashable, Fraction]
 
-_SAFE = 1e-12  # relative: exponentials and logarithms are good to far more than this
-_ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
+#: A relative margin; exponentials and logarithms are far more accurate.
+_SAFE = 1e-12
+#: The relative error of an exponential, at most.
+_ROUNDING = Fraction(1, 10**14)
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class ExactReport:
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """The least δ for this ε, from below and from above; see `_deltas` for why."""
-        found = [self._deltas(*way, check.not_negative(epsilon=epsilon)) for way in self._ways()]
-        return max(low for low, _ in found), max(high for _, high in found)
+        bounds = [self._deltas(*way, check.not_negative(epsilon=epsilon)) for way in self._ways()]
+        return max(low for low, _ in bounds), max(high for _, high in bounds)
 
     def epsilon(self, delta: float = 0.0) -> tuple[float, float]:
         """The least ε for this δ, from below and from above; infinite where no ε will do."""
@@ -74,15 +76,15 @@ class ExactReport:
         rounding; no event has a greater one.
         """
         factor = Fraction(math.exp(min(700.0, check.not_negative(epsilon=epsilon))))
-        found = []
+        candidates = []
         for p, q, _, open_q in self._ways():
             event = frozenset(outcome for outcome, mass in p.items() if mass > factor * q.get(outcome, 0))
             rates = (
                 sum((p[outcome] for outcome in event), Fraction(0)),
                 sum((q.get(outcome, Fraction(0)) for outcome in event), Fraction(0)) + open_q,
             )
-            found.append((rates[0] - factor * rates[1], event, *rates))
-        _, event, often, seldom = max(found, key=lambda one: one[0])
+            candidates.append((rates[0] - factor * rates[1], event, *rates))
+        _, event, often, seldom = max(candidates, key=lambda candidate: candidate[0])
         return event, often, seldom
 
     def refutes(self, claim: Guarantee) -> bool:
@@ -118,12 +120,12 @@ class ExactReport:
         """
         if epsilon > 700:
             alone = sum((mass for outcome, mass in p.items() if not q.get(outcome)), Fraction(0))
-            return 0.0 if open_q else _below(alone), 1.0
+            return 0.0 if open_q else binary_below(alone), 1.0
         spread = _ROUNDING if epsilon else Fraction(0)
-        most, least = (Fraction(math.exp(epsilon)) * (1 + sign * spread) for sign in (1, -1))
-        low = _surplus(p, q, most) - most * open_q
-        high = _surplus(p, q, least) + open_p
-        return max(0.0, _below(low)), min(1.0, -_below(-high))
+        factor_above, factor_below = (Fraction(math.exp(epsilon)) * (1 + sign * spread) for sign in (1, -1))
+        low = _surplus(p, q, factor_above) - factor_above * open_q
+        high = _surplus(p, q, factor_below) + open_p
+        return max(0.0, binary_below(low)), min(1.0, binary_above(high))
 
     def _ratios(
         self, p: Probabilities, q: Probabilities, open_p: Fraction, open_q: Fraction
@@ -203,12 +205,6 @@ def _surplus(p: Probabilities, q: Probabilities, factor: Fraction) -> Fraction:
     return sum(
         (max(Fraction(0), mass - factor * q.get(outcome, 0)) for outcome, mass in p.items()), Fraction(0)
     )
-
-
-def _below(value: Fraction) -> float:
-    """The greatest float that is not above."""
-    near = float(value)
-    return near if near <= value else math.nextafter(near, -math.inf)
 
 
 def _log_ratio(p: Fraction, q: Fraction) -> float:

@@ -35,9 +35,12 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["audit", "audit_bits"]
 
 _LEAST_TRIALS = 100
-_GRID = 256  # thresholds among which the best is looked for
-_SHARPENED = 64  # thresholds at which the band is sharpened
-_POINTS = 1001  # of the curve in a report
+#: Thresholds among which the best is looked for.
+_GRID = 256
+#: Thresholds at which the band is sharpened.
+_SHARPENED = 64
+#: Points of the curve in a report.
+_POINTS = 1001
 _LOOKS = ("everything", "values", "bits")
 
 
@@ -88,9 +91,8 @@ def audit(
     outputs = draw_all(mechanism, inputs, trials, workers, progress)
     _check_some_output(outputs)
     plan = _Plan(alpha, claim)
-    with np.errstate(
-        all="ignore"
-    ):  # outputs may be as large as floats go; a score that overflows is a bad score
+    # Outputs may be as large as floats go. A score that overflows is a bad score.
+    with np.errstate(all="ignore"):
         events, roc = _measure(outputs, inputs, trials, look_at, plan)
     seconds = time.perf_counter() - started
     return AuditReport(trials, confidence, claim, events, roc, plan.shares(), seconds, inputs)
@@ -206,7 +208,8 @@ class _Choice:
     reversed: bool = False
 
 
-Sides = tuple[Array, Array]  # the scores of the runs on x and of those on its neighbour, each in order
+#: The scores of the runs on x and of those on its neighbour, each in order.
+Sides = tuple[Array, Array]
 
 
 def _parts(trials: int) -> tuple[slice, slice, slice]:
@@ -216,11 +219,11 @@ def _parts(trials: int) -> tuple[slice, slice, slice]:
 
 def _sort_scores(scores: Sequence[Score], part: Any) -> list[Sides]:
     columns, first = part
-    found = []
+    sorted_scores = []
     for score in scores:
         values = np.nan_to_num(score.of(columns), nan=0.0) if columns else np.zeros(first.size)
-        found.append((np.sort(values[first]), np.sort(values[~first])))
-    return found
+        sorted_scores.append((np.sort(values[first]), np.sort(values[~first])))
+    return sorted_scores
 
 
 def _choose(scores: list[Score], scored: list[Sides], plan: _Plan) -> tuple[list[_Choice], _Choice]:

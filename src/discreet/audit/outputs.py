@@ -32,7 +32,8 @@ __all__ = ["OutputColumn", "columns_of"]
 Codes = npt.NDArray[np.int32]
 Cell = float | str
 
-_EXACT = 2.0**53  # whole numbers beyond it lose digits as floats
+#: Whole numbers beyond this lose digits as floats.
+_EXACT = 2.0**53
 _LOW = 2**20
 
 
@@ -73,29 +74,30 @@ def columns_of(chunks: Sequence[Any]) -> list[OutputColumn]:
     """The cells of all outputs, which come in chunks; those that never vary are left out."""
     arrays = [chunk for chunk in chunks if isinstance(chunk, np.ndarray) and chunk.dtype.kind in "biuf"]
     if len(arrays) == len(chunks):
-        found = _of_array(np.concatenate(arrays))
+        columns = _of_array(np.concatenate(arrays))
     else:
-        found = _of_objects([output for chunk in chunks for output in chunk])
-    return [column for column in found if not column.constant]
+        columns = _of_objects([output for chunk in chunks for output in chunk])
+    return [column for column in columns if not column.constant]
 
 
 def _of_array(outputs: npt.NDArray[Any]) -> list[OutputColumn]:
     """The fast way, for outputs that are all numbers or vectors of one length."""
     flat = outputs.reshape(len(outputs), -1)
-    names = ["value"] if outputs.ndim == 1 else [f"value[{place}]" for place in range(flat.shape[1])]
-    found = [OutputColumn.of_numbers(name, flat[:, place]) for place, name in enumerate(names)]
+    names = ["value"] if outputs.ndim == 1 else [f"value[{index}]" for index in range(flat.shape[1])]
+    columns = [OutputColumn.of_numbers(name, flat[:, index]) for index, name in enumerate(names)]
     if outputs.dtype.kind in "iu" and np.abs(flat.astype(float)).max(initial=0.0) > _EXACT:
-        found += [
-            OutputColumn.of_numbers(f"{name} mod 2^20", flat[:, place] % _LOW)
-            for place, name in enumerate(names)
+        columns += [
+            OutputColumn.of_numbers(f"{name} mod 2^20", flat[:, index] % _LOW)
+            for index, name in enumerate(names)
         ]
-    return found
+    return columns
 
 
 def _of_objects(outputs: list[Any]) -> list[OutputColumn]:
     if len(kinds := set(map(_kind, outputs))) == 1 and kinds != {None}:
         stacked = np.array(outputs)
-        if stacked.dtype.kind in "biuf":  # whole numbers beyond 64 bits are not
+        # Whole numbers beyond 64 bits become objects.
+        if stacked.dtype.kind in "biuf":
             return _of_array(stacked)
     table: dict[str, tuple[list[int], list[Cell]]] = {}
     for row, output in enumerate(outputs):
@@ -146,15 +148,16 @@ def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:
     elif isinstance(output, Sequence):
         yield f"length of {name}", float(len(output))
         yield from _items(name, output)
-    elif hasattr(output, "to_dict"):  # a data frame
+    elif hasattr(output, "to_dict"):
+        # This is a data frame.
         yield from _cells(name, output.to_dict())
     else:
         yield name, f"{type(output).__name__} {output!r}"
 
 
 def _items(name: str, items: Sequence[Any]) -> Iterator[tuple[str, Cell]]:
-    for place, inner in enumerate(items):
-        yield from _cells(f"{name}[{place}]", inner)
+    for index, inner in enumerate(items):
+        yield from _cells(f"{name}[{index}]", inner)
 
 
 def _number(name: str, value: Any) -> Iterator[tuple[str, Cell]]:

@@ -30,7 +30,8 @@ __all__ = ["neighbours", "register_pair", "search", "worst_pair"]
 
 Pair = tuple[Any, Any]
 
-_CANDIDATES = 10  # where a mechanism does not say how many there are
+#: Candidates, where a mechanism does not say how many there are.
+_CANDIDATES = 10
 _KNOWN: dict[type, Callable[[Any], Pair]] = {}
 
 

@@ -83,20 +83,20 @@ class AuditRoc:
         """The certified points."""
         return Corners(self.false_alarm_at_most, self.detection_at_least)
 
-    def event(self, place: int, *, on_neighbour: bool) -> Event:
+    def event(self, index: int, *, on_neighbour: bool) -> Event:
         """One point as an event that is likelier on x, or its complement, which is likelier on the
         neighbour.
         """
-        on_x = self._rate(self.hits, self.detection_at_least, self.detection_sharp, place)
-        there = self._rate(self.hits_neighbour, self.false_alarm_at_most, self.false_alarm_sharp, place)
-        words = self.score.words(float(self.thresholds[place]), above=not on_neighbour)
+        on_x = self._rate(self.hits, self.detection_at_least, self.detection_sharp, index)
+        on_other = self._rate(self.hits_neighbour, self.false_alarm_at_most, self.false_alarm_sharp, index)
+        words = self.score.words(float(self.thresholds[index]), above=not on_neighbour)
         if on_neighbour:
-            return Event(words, "neighbour", there.complement, on_x.complement)
-        return Event(words, "x", on_x, there)
+            return Event(words, "neighbour", on_other.complement, on_x.complement)
+        return Event(words, "x", on_x, on_other)
 
-    def _rate(self, hits: Array, bound: Array, sharp: Mask, place: int) -> Rate:
-        method, error = (CLOPPER_PEARSON, self.point_error) if sharp[place] else (DKW, self.band_error)
-        return Rate(int(hits[place]), self.runs, float(bound[place]), method, error)
+    def _rate(self, hits: Array, bound: Array, sharp: Mask, index: int) -> Rate:
+        method, error = (CLOPPER_PEARSON, self.point_error) if sharp[index] else (DKW, self.band_error)
+        return Rate(int(hits[index]), self.runs, float(bound[index]), method, error)
 
     def certified_detection(self, false_alarm: npt.ArrayLike) -> Array:
         """The detection that is certified at false-alarm rates: the best corner that does not
@@ -104,8 +104,8 @@ class AuditRoc:
         """
         order = np.argsort(self.false_alarm_at_most, kind="stable")
         best = np.maximum.accumulate(self.detection_at_least[order])
-        place = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
-        return np.asarray(np.concatenate([[0.0], best])[place])
+        index = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
+        return np.asarray(np.concatenate([[0.0], best])[index])
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -129,7 +129,8 @@ class AuditReport:
     claim: Guarantee | None
     events: tuple[Event, ...]
     roc: AuditRoc
-    shares: dict[str, float]  # what each test may spend of the error probability
+    #: What each test may spend of the error probability.
+    shares: dict[str, float]
     seconds: float = 0.0
     inputs: tuple[object, object] = field(default=(None, None), repr=False)
 
@@ -170,29 +171,29 @@ class AuditReport:
 
     def epsilon_witness(self, delta: float = 0.0) -> Event:
         """The event whose two rates prove `epsilon_at_least(delta)`."""
-        place = self.corners.best_epsilon(check.delta(delta=delta))[1]
+        index = self.corners.best_epsilon(check.delta(delta=delta))[1]
         count = self.corners.detection.size
-        return self._event(place % count, on_neighbour=place >= count)
+        return self._event(index % count, on_neighbour=index >= count)
 
     @property
     def mu_witness(self) -> Event:
         """The event whose two rates prove `mu_at_least`."""
-        place = self.corners.best_mu()[1]
-        on_neighbour = place < len(self.events) and self.events[place].likelier_on == "neighbour"
-        return self._event(place, on_neighbour=on_neighbour)
+        index = self.corners.best_mu()[1]
+        on_neighbour = index < len(self.events) and self.events[index].likelier_on == "neighbour"
+        return self._event(index, on_neighbour=on_neighbour)
 
     def claim_witness(self, claim: Guarantee | None = None) -> Event:
         """The event that lies highest above what a claim allows; it refutes the claim if `refutes`
         says so.
         """
         highest = self.excess(claim)
-        return self._event(highest.place, on_neighbour=highest.reversed)
+        return self._event(highest.index, on_neighbour=highest.reversed)
 
-    def _event(self, place: int, *, on_neighbour: bool) -> Event:
+    def _event(self, index: int, *, on_neighbour: bool) -> Event:
         """The event of a corner, as a test for x or for the neighbour."""
-        if place >= len(self.events):
-            return self.roc.event(place - len(self.events), on_neighbour=on_neighbour)
-        event = self.events[place]
+        if index >= len(self.events):
+            return self.roc.event(index - len(self.events), on_neighbour=on_neighbour)
+        event = self.events[index]
         return event if (event.likelier_on == "neighbour") is on_neighbour else event.complement
 
     @cached_property
@@ -205,7 +206,7 @@ class AuditReport:
         assert self.claim is not None
         return excess(self.corners, self.claim)
 
-    # --- display and storage -----------------------------------------------------------------------
+    # --- display and storage ----------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """The claimed ROC curve, and between what was measured and what is certified of it a band."""
@@ -296,11 +297,11 @@ class AuditReport:
 def _without_repeats(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Rows, where an event that proves two bounds is written out once."""
     seen: set[str] = set()
-    kept = []
+    shown = []
     for name, value in rows:
-        kept.append((name, "the same event" if name == "witness" and value in seen else value))
+        shown.append((name, "the same event" if name == "witness" and value in seen else value))
         seen.add(value)
-    return kept
+    return shown
 
 
 def _down(value: float) -> str:

@@ -23,9 +23,12 @@ __all__ = ["BareScore", "CrossScore", "JointScore", "Score", "ScoreHistogram", "
 Mask = npt.NDArray[np.bool_]
 
 _BINS = 128
-_COARSE = 24  # bins of each of two cells that are taken together
-_FEW = 512  # distinct numbers up to which each has a cell of its own
-_SHOWN = 4  # parts of an event that are put into words
+#: Bins of each of two cells that are taken together.
+_COARSE = 24
+#: Distinct numbers up to which each has a cell of its own.
+_FEW = 512
+#: Parts of an event that are put into words.
+_SHOWN = 4
 _RIDGE, _STEPS, _ROWS = 1e-3, 10, 20_000
 
 
@@ -48,11 +51,13 @@ class ScoreHistogram:
     """
 
     name: str
-    vocabulary: tuple[str | None, ...]  # None for a word that did not occur
+    #: None for a word that did not occur.
+    vocabulary: tuple[str | None, ...]
     edges: Array
     by_bin: Array
     by_word: Array
-    seen: Mask  # the bins that are not empty
+    #: The bins that are not empty.
+    seen: Mask
 
     @staticmethod
     def fit(column: OutputColumn, first: Mask) -> ScoreHistogram:
@@ -89,8 +94,8 @@ class ScoreHistogram:
         bins = self.edges.size + 1
         parts = [
             f"is {word}"
-            for word, there in zip(self.vocabulary[1:], inside[bins:], strict=True)
-            if there and word is not None
+            for word, is_inside in zip(self.vocabulary[1:], inside[bins:], strict=True)
+            if is_inside and word is not None
         ]
         parts += [_interval(self.edges, low, high) for low, high in _runs(inside[:bins] & self.seen)]
         more = f", or {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
@@ -110,16 +115,20 @@ class CrossScore:
     masses: Array
 
     @staticmethod
-    def fit(one: OutputColumn, other: OutputColumn, first: Mask) -> CrossScore:
-        edges = tuple(_edges(c.numbers[c.codes == 0], _COARSE, _COARSE) for c in (one, other))
-        places = _place(one, edges[0]), _place(other, edges[1])
-        shape = tuple(len(c.words) + e.size + 1 for c, e in zip((one, other), edges, strict=True))
+    def fit(first_column: OutputColumn, second_column: OutputColumn, first: Mask) -> CrossScore:
+        edges = tuple(
+            _edges(c.numbers[c.codes == 0], _COARSE, _COARSE) for c in (first_column, second_column)
+        )
+        places = _place(first_column, edges[0]), _place(second_column, edges[1])
+        shape = tuple(
+            len(c.words) + e.size + 1 for c, e in zip((first_column, second_column), edges, strict=True)
+        )
         counts = [np.zeros(shape), np.zeros(shape)]
         for table, side in zip(counts, (first, ~first), strict=True):
             np.add.at(table, (places[0][side], places[1][side]), 1)
         share = np.log((~first).sum() / first.sum())
         ratios = np.where(sum(counts) > 0, np.log((counts[0] + 0.5) / (counts[1] + 0.5)) + share, 0.0)
-        names, words = (one.name, other.name), (one.words, other.words)
+        names, words = (first_column.name, second_column.name), (first_column.words, second_column.words)
         return CrossScore(names, (edges[0], edges[1]), words, ratios, counts[0] + counts[1])
 
     @property
@@ -133,15 +142,15 @@ class CrossScore:
         inside = self.ratios >= threshold if above else self.ratios < threshold
         masses = np.where(inside, self.masses, 0)
         best = np.argsort(-masses, axis=None)[:2]
-        shown = [self._cell(*np.unravel_index(place, masses.shape)) for place in best]
+        shown = [self._cell(*np.unravel_index(index, masses.shape)) for index in best]
         more = int((masses > 0).sum()) - len(shown)
         return " or ".join(shown) + (f", or {more} more cells" if more > 0 else "")
 
-    def _cell(self, *places: Any) -> str:
+    def _cell(self, *indices: Any) -> str:
         parts = []
-        for name, words, edges, place in zip(self.names, self.words_of, self.edges, places, strict=True):
-            bin_ = int(place) - len(words)
-            parts.append(f"{name} {_interval(edges, bin_, bin_) if bin_ >= 0 else f'is {words[int(place)]}'}")
+        for name, words, edges, index in zip(self.names, self.words_of, self.edges, indices, strict=True):
+            bin_ = int(index) - len(words)
+            parts.append(f"{name} {_interval(edges, bin_, bin_) if bin_ >= 0 else f'is {words[int(index)]}'}")
         return f"({' and '.join(parts)})"
 
 
@@ -237,8 +246,8 @@ def _edges(numbers: Array, few: int = _FEW, bins: int = _BINS) -> Array:
 
 
 def _raw(columns: dict[str, OutputColumn], names: tuple[str, ...]) -> Array:
-    kept = [np.where(columns[name].codes == 0, columns[name].numbers, 0.0) for name in names]
-    return np.column_stack(kept) if kept else np.zeros((len(next(iter(columns.values()))), 0))
+    numbers = [np.where(columns[name].codes == 0, columns[name].numbers, 0.0) for name in names]
+    return np.column_stack(numbers) if numbers else np.zeros((len(next(iter(columns.values()))), 0))
 
 
 def _whitening(spread: Array) -> Array:

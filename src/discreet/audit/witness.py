@@ -23,7 +23,8 @@ from discreet.audit.bounds import Corners
 __all__ = ["CLOPPER_PEARSON", "DKW", "Event", "Rate"]
 
 CLOPPER_PEARSON, DKW = "Clopper-Pearson", "Dvoretzky-Kiefer-Wolfowitz"
-_DIGITS = 7  # of a printed rate, rounded against the finding
+#: Digits of a printed rate, which is rounded against the finding.
+_DIGITS = 7
 
 
 @dataclass(frozen=True)

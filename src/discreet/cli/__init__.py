@@ -14,17 +14,17 @@
     account.py     discreet account           the guarantee of an expression; expression.py reads it
     dpsgd.py       discreet account dpsgd     the guarantee of a training run
     audit.py       discreet audit             tests a claimed guarantee
-    version.py     discreet version
     places.py      data sets, ledgers and limits by name; files.py, files that appear whole or not at all
     previews.py    whether costs fit the budget
     asking.py      options of the commands that ask a question; options.py, options of several others
     numbers.py     words to numbers, with errors that name the flag
     search.py      the search for the one number written as `?`
-    pictures.py    figures of a guarantee
+    figures.py     figures of a guarantee
     report.py      facts about a guarantee as JSON and as text
     terminal.py    numbers rounded to the safe side, tables, a spinner
 
-Nothing here computes: every number is a view of a `Guarantee`. Loading this package loads no numerics.
+Nothing here computes: every number is a view of a `Guarantee`. Loading this package loads no
+numerics.
 """
 
 from __future__ import annotations

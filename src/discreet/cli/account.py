@@ -10,8 +10,8 @@ import typer
 from discreet import check
 from discreet.cli import options, report
 from discreet.cli.expression import HOLE, GuaranteeExpression, in_shell, read_expression
+from discreet.cli.figures import draw_figure
 from discreet.cli.numbers import number
-from discreet.cli.pictures import draw_picture
 from discreet.cli.search import EXTREMES, find_number
 from discreet.cli.terminal import all_digits
 from discreet.errors import BadParameter
@@ -46,9 +46,9 @@ def account(
 
     discreet account "1000 * gaussian(1).sampled(0.01) + laplace(10)" --delta 1e-6
 
-    The mechanisms are gaussian, laplace, pure, approximate, concentrated, renyi, exponential, randomized_response,
-    discrete_laplace, discrete_gaussian, leaky and others of discreet.privacy; .sampled(rate), .group(size), + and
-    * combine them.
+    The mechanisms are gaussian, laplace, pure, approximate, concentrated, renyi, exponential,
+    randomized_response, discrete_laplace, discrete_gaussian, leaky and others of discreet.privacy.
+    Combine them with .sampled(rate), .group(size), + and *.
 
     Write ? for one number, with a target, to find the least noise or the most runs:
 
@@ -69,7 +69,7 @@ def account(
     facts = report.facts("account", guarantee, question)
     facts["calibrated"] = calibrated
     facts["explanation"] = report.explanation(guarantee) if explain else None
-    facts["plot"] = draw_picture(guarantee, plot, plot_kind, question.delta)
+    facts["plot"] = draw_figure(guarantee, plot, plot_kind, question.delta)
     if json:
         report.print_json(facts)
     else:

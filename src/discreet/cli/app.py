@@ -11,8 +11,11 @@
 from __future__ import annotations
 
 import io
+import json as text
+import platform
 import sys
 from difflib import get_close_matches
+from importlib import metadata
 from typing import Annotated, cast
 
 import typer
@@ -24,7 +27,7 @@ from discreet.cli.demo import demo
 from discreet.cli.describe import describe
 from discreet.cli.dpsgd import dpsgd
 from discreet.cli.ledger import export, show, verify
-from discreet.cli.options import DEFAULT, DefaultCommand
+from discreet.cli.options import DEFAULT, DefaultCommand, Json, add_command
 from discreet.cli.plan import plan
 from discreet.cli.query import query
 from discreet.cli.release import release
@@ -32,7 +35,6 @@ from discreet.cli.report import error_object, print_json
 from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
 from discreet.cli.terminal import print_error
-from discreet.cli.version import version
 from discreet.errors import (
     BadDescription,
     BadParameter,
@@ -58,38 +60,45 @@ _account = typer.Typer(
     context_settings=_SETTINGS,
     add_completion=False,
 )
-_account.command(DEFAULT)(account)
-_account.command("dpsgd")(dpsgd)
+add_command(_account, DEFAULT, account)
+add_command(_account, "dpsgd", dpsgd)
 _ledger = typer.Typer(
-    help="Read a ledger: its charges, whether it is intact, every row.",
+    help="Read a ledger: list its charges, verify it, export it.",
     no_args_is_help=True,
     context_settings=_SETTINGS,
     add_completion=False,
 )
-_ledger.command("show")(show)
-_ledger.command("verify")(verify)
-_ledger.command("export")(export)
+add_command(_ledger, "show", show)
+add_command(_ledger, "verify", verify)
+add_command(_ledger, "export", export)
 
 _statement = typer.Typer(
     cls=DefaultCommand,
-    help="A privacy statement: what was guaranteed and what was released.",
+    help="Write or verify a privacy statement: what was guaranteed and what was released.",
     context_settings=_SETTINGS,
     add_completion=False,
 )
-_statement.command(DEFAULT)(statement)
-_statement.command("verify")(verify_statement)
+add_command(_statement, DEFAULT, statement)
+add_command(_statement, "verify", verify_statement)
 
-app.command("demo")(demo)
-app.command("describe")(describe)
-app.command("plan")(plan)
-app.command("query")(query)
-app.command("release")(release)
-app.command("budget")(budget)
+
+def version(*, json: Json = False) -> None:
+    """Show the version."""
+    versions = {"discreet": metadata.version("discreet"), "python": platform.python_version()}
+    print(text.dumps(versions) if json else f"discreet {versions['discreet']}")
+
+
+add_command(app, "demo", demo)
+add_command(app, "describe", describe)
+add_command(app, "plan", plan)
+add_command(app, "query", query)
+add_command(app, "release", release)
+add_command(app, "budget", budget)
 app.add_typer(_ledger, name="ledger")
 app.add_typer(_statement, name="statement")
 app.add_typer(_account, name="account")
-app.command("audit")(audit)
-app.command("version")(version)
+add_command(app, "audit", audit)
+add_command(app, "version", version)
 
 
 @app.callback(invoke_without_command=True)
@@ -114,7 +123,8 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Greek shows ? for ε, and no traceback
+            # A terminal without Greek shows ? for ε, and no traceback.
+            stream.reconfigure(errors="replace")
     try:
         code = app(words, prog_name="discreet", standalone_mode=False)
     except DiscreetError as error:

@@ -5,104 +5,43 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from discreet import check
 from discreet.cli.numbers import number
+from discreet.cli.options import option, switch
 
 _COST, _ACCOUNT, _OUT = "Cost", "Ledger", "Output"
+_DATA = option("--data", "FILE.toml", "The description of the data set; adult comes with the library.")
 
-Data = Annotated[
-    str,
-    typer.Option(
-        "--data", metavar="FILE.toml", help="The description of the data set; adult comes with the library."
-    ),
-]
-MaybeData = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="FILE.toml", help="The description of the data set; adult comes with the library."
-    ),
-]
-Epsilon = Annotated[
-    str | None,
-    typer.Option("--epsilon", metavar="EPS", help="At most this ε (Laplace noise).", rich_help_panel=_COST),
-]
+Data = Annotated[str, _DATA]
+MaybeData = Annotated[str | None, _DATA]
+Epsilon = Annotated[str | None, option("--epsilon", "EPS", "Spend at most this ε (Laplace noise).", _COST)]
 Delta = Annotated[
     str | None,
-    typer.Option(
-        "--delta", metavar="DELTA", help="With this δ: Gaussian noise, private keys.", rich_help_panel=_COST
-    ),
+    option("--delta", "DELTA", "Spend at most this δ too: Gaussian noise, private keys.", _COST),
 ]
-Rho = Annotated[
-    str | None,
-    typer.Option(
-        "--rho", metavar="RHO", help="Or at most this ρ of zero-concentrated DP.", rich_help_panel=_COST
-    ),
-]
+Rho = Annotated[str | None, option("--rho", "RHO", "Or spend at most this ρ of zero-concentrated DP.", _COST)]
 Error = Annotated[
-    str | None,
-    typer.Option(
-        "--error",
-        metavar="ERROR",
-        help="Or the least cost for a margin of error: ±50, ±2%.",
-        rich_help_panel=_COST,
-    ),
+    str | None, option("--error", "ERROR", "Or the least cost for a margin of error: ±50, ±2%.", _COST)
 ]
 LedgerFile = Annotated[
     str | None,
-    typer.Option(
-        "--ledger",
-        metavar="LEDGER",
-        help="A file, or postgresql://…; by default the one in [budget].",
-        rich_help_panel=_ACCOUNT,
-    ),
+    option("--ledger", "LEDGER", "A file, or postgresql://…; by default the one in [budget].", _ACCOUNT),
 ]
 LimitWords = Annotated[
     str | None,
-    typer.Option(
-        "--limit",
-        metavar="LIMIT",
-        help="For a new ledger: eps=1 · eps=1,delta=1e-6 · rho=0.5 · mu=1.",
-        rich_help_panel=_ACCOUNT,
-    ),
+    option("--limit", "LIMIT", "For a new ledger: eps=1 · eps=1,delta=1e-6 · rho=0.5 · mu=1.", _ACCOUNT),
 ]
 Analyst = Annotated[
-    str | None,
-    typer.Option(
-        "--analyst", metavar="NAME", help="Who asks; charged to their allocation.", rich_help_panel=_ACCOUNT
-    ),
+    str | None, option("--analyst", "NAME", "Who asks; their allocation is charged.", _ACCOUNT)
 ]
 Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project", metavar="NAME", help="The project; charged to its allocation.", rich_help_panel=_ACCOUNT
-    ),
+    str | None, option("--project", "NAME", "The project; its allocation is charged.", _ACCOUNT)
 ]
-Purpose = Annotated[
-    str | None,
-    typer.Option(
-        "--purpose", metavar="WORDS", help="Why; written into the ledger.", rich_help_panel=_ACCOUNT
-    ),
-]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="KEY",
-        help="Asking again with the same key costs nothing.",
-        rich_help_panel=_ACCOUNT,
-    ),
-]
-Answers = Annotated[
-    bool,
-    typer.Option("--answers", help="Show the answers too.", rich_help_panel=_OUT),
-]
+Purpose = Annotated[str | None, option("--purpose", "WORDS", "The purpose, for the ledger.", _ACCOUNT)]
+Key = Annotated[str | None, option("--key", "KEY", "Asking again with the same key costs nothing.", _ACCOUNT)]
+Answers = Annotated[bool, switch("--answers", "Show the answers too.", _OUT)]
 Anchor = Annotated[
-    str | None,
-    typer.Option(
-        "--anchor", metavar="HASH", help="A hash that you wrote down, to detect a rolled-back ledger."
-    ),
+    str | None, option("--anchor", "HASH", "A hash that you wrote down, to detect a rolled-back ledger.")
 ]
 
 _CHECKS = {"epsilon": check.positive, "delta": check.delta, "rho": check.positive}

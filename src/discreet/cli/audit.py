@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet audit`: tests the claimed guarantee of a mechanism or function. Exits with status 5 if it is refuted."""
+"""`discreet audit`: tests the claimed guarantee of a mechanism or function. Exits with status 5 if
+it is refuted.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from discreet.audit.report import AuditReport
     from discreet.privacy.guarantee import Guarantee
 
+#: The exit status for a refuted claim.
 REFUTED = 5
 _CLAIMS = {"eps": check.not_negative, "delta": check.delta, "rho": check.positive, "mu": check.positive}
 _EXAMPLE = "--claim eps=1"
@@ -31,24 +34,18 @@ Subject = Annotated[
 ]
 Claim = Annotated[
     list[str] | None,
-    typer.Option(
-        "--claim", metavar="CLAIM", help="eps=1 · eps=1,delta=1e-6 · rho=0.5 · mu=1. May be repeated."
-    ),
+    options.option("--claim", "CLAIM", "eps=1 · eps=1,delta=1e-6 · rho=0.5 · mu=1. May be repeated."),
 ]
 Inputs = Annotated[
     str | None,
-    typer.Option(
-        "--inputs",
-        metavar="MODULE:NAME|JSON",
-        help="Two neighbouring inputs; by default the worst known pair.",
+    options.option(
+        "--inputs", "MODULE:NAME|JSON", "Two neighbouring inputs; by default the worst known pair."
     ),
 ]
-Trials = Annotated[str, typer.Option("--trials", metavar="N", help="Runs on each input.")]
-Confidence = Annotated[
-    str, typer.Option("--confidence", metavar="P", help="The confidence of the whole report.")
-]
-LookAt = Annotated[str, typer.Option("--look-at", metavar="WHAT", help="everything, values or bits.")]
-Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
+Trials = Annotated[str, options.option("--trials", "N", "Runs on each input.")]
+Confidence = Annotated[str, options.option("--confidence", "P", "The confidence of the whole report.")]
+LookAt = Annotated[str, options.option("--look-at", "WHAT", "everything, values or bits.")]
+Workers = Annotated[str | None, options.option("--workers", "N", "Processes.")]
 
 
 def audit(
@@ -62,11 +59,12 @@ def audit(
     workers: Workers = None,
     json: options.Json = False,
 ) -> None:
-    """Test a claimed guarantee: run the mechanism on two neighbouring inputs and compare how well the outputs can be told apart.
+    """Test the claimed guarantee of a mechanism on two neighbouring inputs.
 
     discreet audit mine.py:noisy_mean --inputs mine:pair --claim eps=1
 
-    Exits with status 5 if a claim is refuted. Status 0 means that none was, which proves nothing.
+    Runs the mechanism many times on both inputs and measures how well the outputs can be told
+    apart. Exits with status 5 if a claim is refuted. Status 0 does not prove a claim.
     """
     from discreet.audit import audit as run_audit
 
@@ -122,11 +120,13 @@ def read_claim(text: str) -> Guarantee:
 
 
 def load(name: str) -> Any:
-    """The thing that MODULE:NAME names; modules are looked for here first, and a .py file may be named too."""
+    """The thing that MODULE:NAME names; modules are looked for here first, and a .py file may be
+    named too.
+    """
     module, _, attribute = name.removesuffix(":").partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         target = import_module(module.removesuffix(".py").replace("/", "."))
         for part in attribute.split("."):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet budget`: what is spent and what remains, by accounting track and allocation, in the window and for life."""
+"""`discreet budget`: what is spent and what remains, by accounting track and allocation, in the
+window and for life.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ def budget(
     data: asking.MaybeData = None,
     json: options.Json = False,
 ) -> None:
-    """Show what is spent and what remains: in all, of every allocation, in this window and for life. Spends nothing.
+    """Show what is spent and what remains of a budget.
 
     discreet budget --ledger visits.ledger
 
     discreet budget --data visits.toml
+
+    Shows the whole budget and every allocation, for this window and for life. Spends nothing.
     """
     book, exists_already = _ledger_and_existence(ledger, data)
     from discreet.ledger.overview import allocation_facts
@@ -63,16 +67,16 @@ def _ledger_and_existence(ledger: str | None, data: str | None) -> tuple[Any, bo
             fix="discreet budget --ledger visits.ledger",
         )
     opened = data_at(data)
-    place = opened.budget.get("ledger")
+    ledger_path = opened.budget.get("ledger")
     session = session_for(opened, None, None, {}, read_only=True)
-    return session.ledger, place is not None and exists(place)
+    return session.ledger, ledger_path is not None and exists(ledger_path)
 
 
 def _print_budget(facts: dict[str, Any], left: Budget) -> None:
-    place = facts["ledger"] or "does not exist yet; the first answer creates it"
+    ledger_text = facts["ledger"] or "does not exist yet; the first answer creates it"
     print_rows(
         [
-            ("ledger", place),
+            ("ledger", ledger_text),
             ("protects", facts["protects"] + (f" in {facts['dataset']}" if facts["dataset"] else "")),
             *(("limit" if at == 0 else "", line) for at, line in enumerate(facts["limit"])),
             ("budget", left.headline),
@@ -81,23 +85,25 @@ def _print_budget(facts: dict[str, Any], left: Budget) -> None:
         ]
     )
     print()
-    print_lanes(facts["lanes"])
+    print_tracks(facts["lanes"])
     for owner in facts["shares"]:
         print(f"\n{owner['group']} {owner['name']}: an allocation of {owner['share']:.0%}")
-        print_lanes([lane for lane in owner["lanes"] if lane["name"].startswith(f"{owner['name']}: ")])
+        print_tracks([track for track in owner["lanes"] if track["name"].startswith(f"{owner['name']}: ")])
 
 
 def _next_question_rows(left: Budget) -> list[str]:
     """The most that the next question may cost, as it is asked."""
-    most = {name: amount for name, amount in left.remaining.items() if name != "delta" and amount < inf}
+    amounts = {name: amount for name, amount in left.remaining.items() if name != "delta" and amount < inf}
     return (
-        [f"at most  {'  or  '.join(f'--{name} {amount:g}' for name, amount in most.items())}"] if most else []
+        [f"at most  {'  or  '.join(f'--{name} {amount:g}' for name, amount in amounts.items())}"]
+        if amounts
+        else []
     )
 
 
-def print_lanes(lanes: list[Mapping[str, Any]]) -> None:
+def print_tracks(tracks: list[Mapping[str, Any]]) -> None:
     """Running totals as a table."""
     from discreet.ledger.statement_markdown import track_words
 
-    rows = [(*track_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
+    rows = [(*track_words(track), f"{track['spent_fraction']:.1%}") for track in tracks]
     print_table(["account", "total", "spent", "remaining", "in %"], rows, numbers={1, 2, 3, 4})

@@ -11,8 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from discreet.cli import options
 from discreet.cli.files import folder, write_text, write_whole
 from discreet.cli.terminal import console, print_rows, working
 from discreet.errors import OverBudget
@@ -53,27 +52,27 @@ _SIGNS = {"epsilon": "ε", "delta": "δ"}
 _SHOWN = 5
 
 Accountant = Annotated[
-    bool, typer.Option("--accountant", help="Show what the accountant can do instead, on one page.")
+    bool, options.switch("--accountant", "Show what the accountant can do instead, on one page.")
 ]
 Out = Annotated[
     str,
-    typer.Option("--out", metavar="FOLDER", help="The folder for the ledger, the statement and the figure."),
+    options.option("--out", "FOLDER", "The folder for the ledger, the statement and the figure."),
 ]
 
 
 def demo(*, accountant: Accountant = False, out: Out = _FOLDER) -> None:
-    """Open a private table, ask five questions in SQL, and see what they cost. Takes under a minute."""
+    """Ask five questions about a private table and see what they cost, in under a minute."""
     if accountant:
         from discreet.cli.tour import tour
 
         tour()
         return
-    place = folder(out)
-    ledger = next(path for path in _ledger_names(place) if not path.exists())
+    target = folder(out)
+    ledger = next(path for path in _ledger_names(target) if not path.exists())
     session = _session(ledger)
     answers = [_ask(number, session) for number in range(len(QUESTIONS))]
     _overspend(session)
-    _print_next_steps(session, answers[1], place, ledger)
+    _print_next_steps(session, answers[1], target, ledger)
 
 
 def _session(ledger: Path) -> Session:
@@ -97,9 +96,9 @@ def _session(ledger: Path) -> Session:
     return session
 
 
-def _ledger_names(place: Path) -> Iterator[Path]:
+def _ledger_names(directory: Path) -> Iterator[Path]:
     """Names for a ledger."""
-    return (place / f"adult-{number}.ledger" for number in count(1))
+    return (directory / f"adult-{number}.ledger" for number in count(1))
 
 
 def _ask(number: int, session: Session) -> Answer:
@@ -141,17 +140,17 @@ def _overspend(session: Session) -> None:
             _print_line(line)
 
 
-def _print_next_steps(session: Session, answer: Answer, place: Path, ledger: Path) -> None:
+def _print_next_steps(session: Session, answer: Answer, directory: Path, ledger: Path) -> None:
     from importlib.util import find_spec
 
     _print_title("To keep, and to try next")
-    page = place / "statement.html"
+    page = directory / "statement.html"
     write_text(page, session.statement().to_html())
     rows = [("statement", f"{page}: what is guaranteed, to whom, and under which assumptions")]
     if find_spec("matplotlib") is not None:
         from discreet import plot
 
-        picture = place / "hours.svg"
+        picture = directory / "hours.svg"
         write_whole(picture, lambda path: plot.save(answer.plot(), path))
         rows.append(("figure", f"{picture}: working hours, with error bars"))
     command = _command()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet describe`: drafts a description of a file from its schema, or shows what a description still lacks."""
+"""`discreet describe`: drafts a description of a file from its schema, or shows what a description
+still lacks.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,18 @@ from discreet.errors import BadParameter
 from discreet.paths import place_for, stem_of
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A data file, or a description (.toml) to check.")]
-Table = Annotated[str, typer.Option("--table", metavar="NAME", help="A table of a database file.")]
-Out = Annotated[
-    str | None, typer.Option("--out", metavar="FILE.toml", help="Write the description to this file.")
-]
+Table = Annotated[str, options.option("--table", "NAME", "A table of a database file.")]
+Out = Annotated[str | None, options.option("--out", "FILE.toml", "Write the description to this file.")]
 
 
 def describe(file: File, *, table: Table = "", out: Out = None, json: options.Json = False) -> None:
-    """Draft the description of a data file from its schema, or check one. No row is read.
+    """Draft the description of a data file, or check a description. Reads no row.
 
     discreet describe visits.parquet --out visits.toml
 
-    Names and types come from the schema. You complete the bounds, the categories and the privacy unit: values
-    that are read off the rows would reveal them. With a description, shows what is known and what is missing.
+    Names and types come from the schema. You complete the bounds, the categories and the privacy
+    unit, because values that are read off the rows would reveal them. With a description, shows
+    what is known and what is missing.
     """
     if Path(file).suffix.lower() == ".toml" or is_shipped(file):
         _check_description(file, json=json)
@@ -44,23 +45,23 @@ def describe(file: File, *, table: Table = "", out: Out = None, json: options.Js
         print(f"{out}: complete it, then  discreet describe {out}" if out else text.rstrip())
 
 
-def _save(place: Path, text: str) -> None:
-    if place.suffix.lower() != ".toml":
+def _save(path: Path, text: str) -> None:
+    if path.suffix.lower() != ".toml":
         raise BadParameter(
             "DP105",
             "--out must end in .toml.",
             why="descriptions are TOML files, recognised by their ending.",
-            fix=f"--out {stem_of(place, 'visits')}.toml",
+            fix=f"--out {stem_of(path, 'visits')}.toml",
         )
-    place = place_for(place)
-    if place.exists():
+    path = place_for(path)
+    if path.exists():
         raise BadParameter(
             "DP102",
-            f"{place} already exists.",
+            f"{path} already exists.",
             why="discreet never overwrites a description.",
-            fix=f"--out {place.stem}-new.toml",
+            fix=f"--out {path.stem}-new.toml",
         )
-    write_text(place, text)
+    write_text(path, text)
 
 
 def _check_description(file: str, *, json: bool) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet account dpsgd`: the guarantee of a training run, in the words of a training run.
 
-Noise is measured in clipping norms, whichever the relation: the mechanism adds N(0, (noise·C)²) to a sum of gradients of
-norm at most C, so a record that is added moves the sum by C, and one that is replaced by 2C.
+Noise is measured in clipping norms, whichever the relation: the mechanism adds N(0, (noise·C)²) to
+a sum of gradients of norm at most C, so a record that is added moves the sum by C, and one that is
+replaced by 2C.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from discreet import check
 from discreet.cli import options, report
+from discreet.cli.figures import draw_figure
 from discreet.cli.numbers import number, whole
-from discreet.cli.pictures import draw_picture
 from discreet.cli.search import Safer, edge
 from discreet.cli.terminal import all_digits
 from discreet.errors import BadParameter
@@ -28,28 +27,19 @@ if TYPE_CHECKING:
 _RUN = "The training run"
 _EXAMPLE = "discreet account dpsgd --n 50000 --batch 512 --noise 1.0 --epochs 10 --delta 1e-6"
 
-Count = Annotated[str, typer.Option("--n", metavar="N", help="Records in the data.", rich_help_panel=_RUN)]
-Batch = Annotated[
-    str, typer.Option("--batch", metavar="B", help="Expected size of a batch.", rich_help_panel=_RUN)
-]
+Count = Annotated[str, options.option("--n", "N", "Records in the data.", _RUN)]
+Batch = Annotated[str, options.option("--batch", "B", "Expected size of a batch.", _RUN)]
 Noise = Annotated[
     str | None,
-    typer.Option(
-        "--noise",
-        metavar="Z",
-        help="Standard deviation of the noise on a sum of gradients / clipping norm.",
-        rich_help_panel=_RUN,
+    options.option(
+        "--noise", "Z", "Standard deviation of the noise on a sum of gradients / clipping norm.", _RUN
     ),
 ]
-Epochs = Annotated[
-    str | None, typer.Option("--epochs", metavar="E", help="Passes over the data.", rich_help_panel=_RUN)
-]
-Steps = Annotated[
-    str | None, typer.Option("--steps", metavar="K", help="Steps, instead of epochs.", rich_help_panel=_RUN)
-]
+Epochs = Annotated[str | None, options.option("--epochs", "E", "Passes over the data.", _RUN)]
+Steps = Annotated[str | None, options.option("--steps", "K", "Steps, instead of epochs.", _RUN)]
 Scheme = Annotated[
     str,
-    typer.Option("--scheme", metavar="SCHEME", help="poisson or without-replacement.", rich_help_panel=_RUN),
+    options.option("--scheme", "SCHEME", "poisson or without-replacement.", _RUN),
 ]
 
 
@@ -99,7 +89,7 @@ def dpsgd(
 
     discreet account dpsgd --n 50000 --batch 512 --noise 1.0 --epochs 10 --delta 1e-6
 
-    With --epsilon leave out --noise to find the least noise, or --epochs to find the most steps.
+    With --epsilon, leave out --noise to find the least noise, or --epochs to find the most steps.
     """
     records, size = _whole("--n", n, "50000"), _whole("--batch", batch, "512")
     if size > records:
@@ -124,7 +114,7 @@ def dpsgd(
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }
     facts["explanation"] = report.explanation(run.guarantee) if explain else None
-    facts["plot"] = draw_picture(run.guarantee, plot, plot_kind, at)
+    facts["plot"] = draw_figure(run.guarantee, plot, plot_kind, at)
     if json:
         report.print_json(facts)
     else:

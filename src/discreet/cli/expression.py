@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An expression such as `1000 * gaussian(1).sampled(0.01) + laplace(10)`, read into a guarantee.
 
-The grammar is Python's, and of Python only this much: the functions of `FUNCTIONS` and the methods of `METHODS`, called with
-numbers, words and other expressions; sums of guarantees; and a whole number times a guarantee. One number may be written as
-`?`, to be found by `discreet.cli.search`.
+The grammar is Python's, and of Python only this much: the functions of `FUNCTIONS` and the methods
+of `METHODS`, called with numbers, words and other expressions; sums of guarantees; and a whole
+number times a guarantee. One number may be written as `?`, to be found by `discreet.cli.search`.
 
-**Guarantee.** Nothing is executed but the listed functions and methods. Everything else is refused, with its position.
+**Guarantee.** Nothing is executed but the listed functions and methods. Everything else is refused,
+with its position.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet import check
 from discreet.cli.search import Safer
@@ -65,7 +66,8 @@ _SAFER = {
     **dict.fromkeys(("epsilon", "delta", "rho", "rate"), Safer.LESS),
     **dict.fromkeys(("count", "size"), Safer.FEWER),
 }
-#: What stands for `?` while Python parses the expression; of the same length, so that positions stay.
+#: What stands for `?` while Python parses the expression; of the same length, so that positions
+#: stay.
 _STAND_IN = "_"
 
 
@@ -120,7 +122,9 @@ class GuaranteeExpression:
 
 
 def read_expression(text: str, *, relation: str, unit: str) -> GuaranteeExpression:
-    """An expression, checked against the grammar; DP105 or DP107 with the position where it departs from it."""
+    """An expression, checked against the grammar; DP105 or DP107 with the position where it departs
+    from it.
+    """
     from discreet.privacy.unit import Unit
 
     # A wrong relation or unit is refused here, because it belongs to no position of the expression.
@@ -176,11 +180,13 @@ def _hole_positions(text: str) -> list[int]:
     return positions
 
 
-# --- the grammar -------------------------------------------------------------------------------------
+# --- the grammar ----------------------------------------------------------------------------------
 
 
 def _open_numbers(text: str, node: ast.expr, depth: int) -> Iterator[OpenNumber]:
-    """Where `?` stands in an expression for a guarantee; whatever the grammar does not know is refused."""
+    """Where `?` stands in an expression for a guarantee; whatever the grammar does not know is
+    refused.
+    """
     if depth > _DEEPEST:
         raise _node_error("DP107", f"the expression is nested more than {_DEEPEST} deep", text, node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -275,7 +281,9 @@ def _check_count(text: str, node: ast.expr) -> None:
 
 
 def _literal(node: ast.expr) -> float | int | str | None:
-    """The number or the word that is written; None for anything else. True and False are no numbers here."""
+    """The number or the word that is written; None for anything else. True and False are no numbers
+    here.
+    """
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = _literal(node.operand) if isinstance(node.operand, ast.Constant) else None
         if not isinstance(value, int | float):
@@ -296,7 +304,7 @@ def _is_hole(text: str, node: ast.expr) -> bool:
     return is_stand_in and text[_position(text, node)] == HOLE
 
 
-# --- the guarantee -----------------------------------------------------------------------------------
+# --- the guarantee --------------------------------------------------------------------------------
 
 
 def _evaluate(expression: GuaranteeExpression, node: ast.expr, hole: float | None) -> Guarantee:
@@ -308,7 +316,7 @@ def _evaluate(expression: GuaranteeExpression, node: ast.expr, hole: float | Non
     if isinstance(node, ast.BinOp):
         count, term = _count_and_term(node)
         times: Any = hole if _is_hole(expression.text, count) else _literal(count)
-        return _evaluate(expression, term, hole) * _as_whole(times)
+        return _evaluate(expression, term, hole) * cast("int", _as_whole(times))
     assert isinstance(node, ast.Call)
     name, known = _callee(node)
     assert known is not None
@@ -334,7 +342,7 @@ def _argument(expression: GuaranteeExpression, node: ast.expr, hole: float | Non
     return _evaluate(expression, node, hole) if value is None else value
 
 
-# --- errors ------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 def _position(text: str, node: ast.expr) -> int:

@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 DAMAGED = 5
 
 Book = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://….")]
-Last = Annotated[str | None, typer.Option("--last", metavar="N", help="Show only the last N charges.")]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write to this file.")]
+Last = Annotated[str | None, options.option("--last", "N", "Show only the last N charges.")]
+Out = Annotated[str | None, options.option("--out", "FILE", "Write to this file.")]
 
 
 def show(
     ledger: Book, *, last: Last = None, answers: asking.Answers = False, json: options.Json = False
 ) -> None:
-    """List the charges: when, by whom, for what and at what cost. Answers are shown only with --answers.
+    """List the charges: when, by whom, for what and at what cost.
 
     discreet ledger show visits.ledger --last 20
+
+    Answers are shown only with --answers.
     """
     from discreet.ledger.released import release_lines
 
@@ -65,9 +67,11 @@ def show(
 
 
 def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = False) -> None:
-    """Recompute every hash, cost and total from what is stored. Exits with status 5 if the ledger is damaged.
+    """Recompute every hash, cost and total of a ledger.
 
     discreet ledger verify visits.ledger --anchor 2f0c…
+
+    Exits with status 5 if the ledger is damaged.
     """
     book = ledger_at(ledger)
     with progress_bar("verifying", visible=not json) as progress:
@@ -115,9 +119,11 @@ def _print_verification(verification: Verification) -> None:
 
 
 def export(ledger: Book, *, out: Out = None, json: options.Json = False) -> None:
-    """Print every row with its hash, as lines of JSON, answers included; with --json as one document.
+    """Print every row with its hash and its answer, as lines of JSON.
 
     discreet ledger export visits.ledger --out visits.jsonl
+
+    With --json, prints one document.
     """
     lines = list(ledger_at(ledger).export())
     if json:

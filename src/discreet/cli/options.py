@@ -3,74 +3,67 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from typer.core import TyperGroup
 
 from discreet.cli.terminal import all_digits
 
 _ASK, _UNIT, _OUT = "What to ask", "Who is protected", "Output"
 
-Delta = Annotated[
-    str | None,
-    typer.Option("--delta", metavar="DELTA", help="Show ε at this δ; 1e-6 by default.", rich_help_panel=_ASK),
-]
+
+def option(name: str, metavar: str, text: str, panel: str | None = None) -> Any:
+    """An option that takes a value."""
+    return typer.Option(name, metavar=metavar, help=escape(text), rich_help_panel=panel)
+
+
+def switch(name: str, text: str, panel: str | None = None) -> Any:
+    """An option that is given or not."""
+    return typer.Option(name, help=escape(text), rich_help_panel=panel)
+
+
+def add_command(group: typer.Typer, name: str, function: Callable[..., None]) -> None:
+    """Add a command whose help is its docstring, with each paragraph as one line.
+
+    Typer would break the lines of a paragraph where the docstring breaks them.
+    """
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    group.command(name, help=escape(text))(function)
+
+
+Delta = Annotated[str | None, option("--delta", "DELTA", "Show ε at this δ; 1e-6 by default.", _ASK)]
 Epsilon = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon", metavar="EPS", help="Show δ at this ε instead; with ?, the target.", rich_help_panel=_ASK
-    ),
+    str | None, option("--epsilon", "EPS", "Show δ at this ε instead; with ?, the target.", _ASK)
 ]
 TargetEpsilon = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon",
-        metavar="EPS",
-        help="Find the noise or the steps for this ε (and --delta).",
-        rich_help_panel=_ASK,
-    ),
+    str | None, option("--epsilon", "EPS", "Find the noise or the steps for this ε (and --delta).", _ASK)
 ]
 Route = Annotated[
-    str | None,
-    typer.Option(
-        "--route", metavar="ROUTE", help="Use only this theorem; --compare lists them.", rich_help_panel=_ASK
-    ),
+    str | None, option("--route", "ROUTE", "Use only this theorem; --compare lists them.", _ASK)
 ]
-Compare = Annotated[
-    bool, typer.Option("--compare", help="Add a table of every route that applies.", rich_help_panel=_ASK)
-]
-Bracket = Annotated[
-    bool, typer.Option("--bound", help="Show the certified lower bound too.", rich_help_panel=_ASK)
-]
-Relation = Annotated[
-    str, typer.Option("--relation", metavar="RELATION", help="add-remove or replace.", rich_help_panel=_UNIT)
-]
-UnitName = Annotated[
-    str, typer.Option("--unit", metavar="WORD", help="A word for the privacy unit.", rich_help_panel=_UNIT)
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object, errors too.", rich_help_panel=_OUT)]
+Compare = Annotated[bool, switch("--compare", "Add a table of every route that applies.", _ASK)]
+Bracket = Annotated[bool, switch("--bound", "Show the certified lower bound too.", _ASK)]
+Relation = Annotated[str, option("--relation", "RELATION", "add-remove or replace.", _UNIT)]
+UnitName = Annotated[str, option("--unit", "WORD", "A word for the privacy unit.", _UNIT)]
+Json = Annotated[bool, switch("--json", "Print one JSON object, errors too.", _OUT)]
 Plot = Annotated[
-    str | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Draw a figure: .svg, or .png and .pdf with matplotlib.",
-        rich_help_panel=_OUT,
-    ),
+    str | None, option("--plot", "FILE", "Draw a figure: .svg, or .png and .pdf with matplotlib.", _OUT)
 ]
 PlotKind = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--plot-kind",
-        metavar="KIND",
-        help="tradeoff, roc, epsilon-delta, loss or race; all but the first two need matplotlib.",
-        rich_help_panel=_OUT,
+        "KIND",
+        "tradeoff, roc, epsilon-delta, loss or race; all but the first two need matplotlib.",
+        _OUT,
     ),
 ]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Explain it in plain sentences.", rich_help_panel=_OUT)
-]
+Explain = Annotated[bool, switch("--explain", "Explain the guarantee in plain sentences.", _OUT)]
 
 
 #: The name of the command of a group that needs no name.
@@ -78,7 +71,9 @@ DEFAULT = "of"
 
 
 class DefaultCommand(TyperGroup):
-    """`discreet GROUP ARGUMENT` runs the default command of the group; the other commands are run by their names."""
+    """`discreet GROUP ARGUMENT` runs the default command of the group; the other commands are run
+    by their names.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = bool(args) and args[0] in self.commands and args[0] != DEFAULT

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the words of a command name: a data set by its description, a ledger by its file, a limit.
 
-**Guarantee.** A command that only reads never makes a ledger, and no ledger is made without a stated limit.
+**Guarantee.** A command that only reads never makes a ledger, and no ledger is made without a
+stated limit.
 """
 
 from __future__ import annotations
@@ -83,31 +84,32 @@ def session_for(
 ) -> Session:
     """A session on the ledger that was named, or that the description names.
 
-    A command that only reads gets one in memory where none exists yet; every other command needs a ledger and a limit.
+    A command that only reads gets one in memory where none exists yet; every other command needs a
+    ledger and a limit.
     """
     from discreet.ledger import Limit
     from discreet.session import Session, limit_of
 
-    place = ledger if ledger is not None else data.budget.get("ledger")
+    address = ledger if ledger is not None else data.budget.get("ledger")
     stated_limit = None if limit is None else read_limit(limit)
-    if read_only and (place is None or not exists(place)):
+    if read_only and (address is None or not exists(address)):
         chosen = stated_limit or limit_of(data.budget) or Limit.odometer(delta=1e-6)
         return Session(data, limit=chosen, ledger=":memory:", **who)
-    if place is None:
+    if address is None:
         raise BadParameter(
             "DP107",
             "no ledger is named.",
             why="the cost must outlive the command, or the next one would spend it again.",
             fix=f'--ledger {data.name}.ledger, or in the description:  [budget]  ledger = "{data.name}.ledger"',
         )
-    if stated_limit is None and not exists(place) and limit_of(data.budget) is None:
+    if stated_limit is None and not exists(address) and limit_of(data.budget) is None:
         raise BadParameter(
             "DP107",
-            f"the ledger {place} does not exist yet, and no limit is stated.",
+            f"the ledger {address} does not exist yet, and no limit is stated.",
             why="a ledger without a limit would refuse nothing.",
             fix=f"{_EXAMPLE}, or in the description:  [budget]  epsilon = 1.0  delta = 1e-6",
         )
-    return Session(data, limit=stated_limit, ledger=place, **who)
+    return Session(data, limit=stated_limit, ledger=address, **who)
 
 
 def has_limit(session: Session) -> bool:

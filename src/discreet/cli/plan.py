@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet plan`: the cost and the margin of error of a question or a whole release. Spends nothing."""
+"""`discreet plan`: the cost and the margin of error of a question or a whole release. Spends
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,13 @@ def plan(
     project: asking.Project = None,
     json: options.Json = False,
 ) -> None:
-    """Show the cost and the margin of error of a query without reading data or spending budget. Exits with status 3 if the budget is too small.
+    """Show the cost and the margin of error of a query without reading data or spending budget.
 
     discreet plan "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1
 
     discreet plan release.toml
+
+    Exits with status 3 if the budget is too small.
     """
     stated = asking.stated_cost(epsilon, delta, rho, error)
     if Path(what).suffix.lower() == ".toml":

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What questions would cost, and whether all of them fit the budget; nothing is charged and no row is read.
+"""What questions would cost, and whether all of them fit the budget; nothing is charged and no row
+is read.
 
-**Guarantee.** The check is the ledger's own: every cost is admitted to a copy of its running total, one after another. What
-is true of the copy is true of the ledger as long as nobody else charges it meanwhile.
+**Guarantee.** The check is the ledger's own: every cost is admitted to a copy of its running total,
+one after another. What is true of the copy is true of the ledger as long as nobody else charges it
+meanwhile.
 """
 
 from __future__ import annotations

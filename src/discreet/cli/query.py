@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli import asking, options
 from discreet.cli.files import (
-    PICTURES,
+    FIGURES,
     TABLES,
     after_payment,
     can_draw,
@@ -34,13 +34,11 @@ Sql = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option(
-        "--out", metavar="FILE", help="Write the table: .csv, .parquet or .json.", rich_help_panel="Output"
-    ),
+    options.option("--out", "FILE", "Write the table: .csv, .parquet or .json.", "Output"),
 ]
 Plot = Annotated[
     str | None,
-    typer.Option("--plot", metavar="FILE", help="Draw it: .svg, .png or .pdf.", rich_help_panel="Output"),
+    options.option("--plot", "FILE", "Draw it: .svg, .png or .pdf.", "Output"),
 ]
 
 
@@ -62,18 +60,19 @@ def query(
     plot: Plot = None,
     json: options.Json = False,
 ) -> None:
-    """Answer a question, with a confidence interval for every number. The cost is in the ledger before the answer is drawn.
+    """Answer a question in SQL, with a confidence interval for every number.
 
     discreet query "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1 --ledger adult.ledger
     --limit eps=1,delta=1e-6
 
-    Exits with status 3 if the limit would be exceeded, and 4 if the question cannot be proved private; neither spends budget.
+    The cost is written to the ledger before the answer is drawn. Exits with status 3 if the budget
+    is too small, and with status 4 if the question cannot be proved private. Neither spends budget.
     """
     stated = asking.stated_cost(epsilon, delta, rho, error)
     table = None if out is None else check_path(out, TABLES, "--out")
-    picture = None if plot is None else check_path(plot, PICTURES, "--plot")
+    figure = None if plot is None else check_path(plot, FIGURES, "--plot")
     can_write([] if table is None else [table])
-    can_draw(picture)
+    can_draw(figure)
     who = {"analyst": analyst, "project": project, "purpose": purpose}
     explains = [word.upper() for word in sql.split()[:2]] == ["EXPLAIN", "PRIVACY"]
     session = session_for(data_at(data), ledger, limit, who, read_only=explains)
@@ -84,17 +83,17 @@ def query(
         return
     with working("asking"):
         answer = session.sql(sql, key=key, **stated)
-    _print_and_write(session, answer, table, picture, json=json)
+    _print_and_write(session, answer, table, figure, json=json)
 
 
 def _print_and_write(
-    session: Session, answer: Answer, table: Path | None, picture: Path | None, *, json: bool
+    session: Session, answer: Answer, table: Path | None, figure: Path | None, *, json: bool
 ) -> None:
     """Print the answer and write the files; it was paid for, so it is shown even if writing fails."""
     files: list[str] = []
     failure: DiscreetError | None = None
     try:
-        files.extend(map(str, _write_files(answer, table, picture)))
+        files.extend(map(str, _write_files(answer, table, figure)))
     except DiscreetError as error:
         failure = after_payment(error, "the answer, which is shown and kept in the ledger")
     if json:
@@ -105,20 +104,20 @@ def _print_and_write(
         return
     print(answer)
     print()
-    print_rows([*account_rows(session, answer), *(("wrote", place) for place in files)])
+    print_rows([*account_rows(session, answer), *(("wrote", target) for target in files)])
     if failure:
         raise failure
 
 
-def _write_files(answer: Answer, table: Path | None, picture: Path | None) -> Iterator[Path]:
+def _write_files(answer: Answer, table: Path | None, figure: Path | None) -> Iterator[Path]:
     if table is not None:
         write_answer(answer, table)
         yield table
-    if picture is not None:
-        from discreet import plot as pictures
+    if figure is not None:
+        from discreet import plot as charts
 
-        write_whole(picture, lambda place: pictures.save(answer.plot(), place))
-        yield picture
+        write_whole(figure, lambda target: charts.save(answer.plot(), target))
+        yield figure
 
 
 def answer_facts(session: Session, answer: Answer) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet release`: many tables at once, all or none, with a statement.
 
-**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is charged, even if others
-spend from the same limit meanwhile. Each table has a key made of the name of the release and its own name. Running the same
-release again, after a crash or Ctrl-C, writes the same answers, or draws those that nobody has seen, and pays nothing
-more. Files appear when all of them are written.
+**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is
+charged, even if others spend from the same limit meanwhile. Each table has a key made of the name
+of the release and its own name. Running the same release again, after a crash or Ctrl-C, writes the
+same answers, or draws those that nobody has seen, and pays nothing more. Files appear when all of
+them are written.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 File = Annotated[
     str, typer.Argument(metavar="RELEASE.toml", help="The release file; discreet plan shows its cost.")
 ]
-Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="The folder for tables and statement.")]
+Out = Annotated[str, options.option("--out", "FOLDER", "The folder for tables and statement.")]
 
 
 def release(
@@ -44,11 +45,13 @@ def release(
     limit: asking.LimitWords = None,
     json: options.Json = False,
 ) -> None:
-    """Release many tables at once, as CSV and Parquet with intervals, and a statement. All are paid for, or nothing is charged.
+    """Release many tables at once, with a privacy statement.
 
     discreet release release.toml --out tables
 
-    If it was stopped, run it again: nothing is paid for twice. Exits with status 3 if the budget is too small.
+    Writes each table as CSV and Parquet with its intervals. Charges all tables, or none. If it is
+    interrupted, run it again: no table is charged twice. Exits with status 3 if the budget is too
+    small.
     """
     from discreet.cli.releases import read_release
 
@@ -56,25 +59,25 @@ def release(
     session = session_for(data_at(release_file.data), ledger or release_file.ledger, limit, release_file.who)
     with working("planning"):
         jobs = release_file.jobs(session)
-    place = can_make(out)
-    can_write(path for job in jobs for path in _files(place, job))
+    target = can_make(out)
+    can_write(path for job in jobs for path in _files(target, job))
     with _bar(len(jobs), visible=not json) as step:
         answers = session.release_batch({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
-        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, place)
+        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, target)
     except BadParameter as error:
         raise after_payment(error, "what the release costs; running it again costs nothing more") from None
-    tables = [_table_facts(job, answers[job.key], _files(place, job)) for job in jobs]
+    tables = [_table_facts(job, answers[job.key], _files(target, job)) for job in jobs]
     _print_release(release_file, session, tables, statements, json=json)
 
 
 def _write_all(
-    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], place: Path
+    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], target: Path
 ) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
-    folder(str(place))
-    statements = pages(statement, place / "statement", FORMATS)
-    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(place, job)}
+    folder(str(target))
+    statements = pages(statement, target / "statement", FORMATS)
+    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(target, job)}
     write_together(tables | statements)
     return list(statements)
 
@@ -89,8 +92,8 @@ def _table_facts(job: TableJob, answer: Answer, files: list[Path]) -> dict[str, 
     }
 
 
-def _files(place: Path, job: TableJob) -> list[Path]:
-    return [place / f"{job.name}.{form}" for form in job.formats]
+def _files(target: Path, job: TableJob) -> list[Path]:
+    return [target / f"{job.name}.{form}" for form in job.formats]
 
 
 def _print_release(

@@ -5,8 +5,9 @@
     [[table]]                name, sql, epsilon | rho | delta | error, format
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
-**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403. What each table costs is
-known before anything is drawn; an error that needs a first answer to know its cost is refused here.
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403.
+What each table costs is known before anything is drawn; an error that needs a first answer to know
+its cost is refused here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The facts about a guarantee as one JSON object with stable keys, and the same object as text.
 
-**Guarantee.** The keys of the object are the same for every question; a key that was not asked for is null. An infinite
-number is the string "Infinity", because JSON has none.
+**Guarantee.** The keys of the object are the same for every question; a key that was not asked for
+is null. An infinite number is the string "Infinity", because JSON has none.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.terminal import all_digits, at_least_percent, down, print_rows, print_table, up, working
+from discreet.cli.terminal import all_digits, at_least_percent, print_rows, print_table, working
 from discreet.errors import CannotCertify, DiscreetError
+from discreet.exact import lower_bound_text, upper_bound_text
 
 if TYPE_CHECKING:
     from discreet.privacy.bound import Bound
@@ -102,15 +103,17 @@ def _without_infinity(value: Any) -> Any:
 
 
 def guarantee_rows(facts: dict[str, Any], *, bracket: bool) -> list[tuple[str, str]]:
-    """What a reader wants to know first: who is protected, the number, the theorem, what an attacker can do."""
+    """What a reader wants to know first: who is protected, the number, the theorem, what an
+    attacker can do.
+    """
     bound = facts["bound"]
     sign = "ε" if facts["asked"] == "epsilon" else "δ"
     at = f"δ = {all_digits(facts['delta'])}" if sign == "ε" else f"ε = {all_digits(facts['epsilon'])}"
     change = "added or removed" if facts["relation"] == "add-remove" else "replaced"
-    certified = f"{down(bound['lower'])} ≤ {sign} ≤ {up(bound['upper'])}"
+    certified = f"{lower_bound_text(bound['lower'])} ≤ {sign} ≤ {upper_bound_text(bound['upper'])}"
     return [
         ("protects", f"one {facts['unit']} {change}"),
-        (f"{sign} at {at}", up(bound["upper"])),
+        (f"{sign} at {at}", upper_bound_text(bound["upper"])),
         *([("certified", certified)] if bracket else []),
         ("by", f"{bound['route']} ({bound['theorem']})"),
         *([("assumes", "; ".join(bound["assumes"]))] if bound["assumes"] else []),
@@ -119,7 +122,7 @@ def guarantee_rows(facts: dict[str, Any], *, bracket: bool) -> list[tuple[str, s
 
 
 def _attacker(facts: dict[str, float]) -> str:
-    misses, advantage = at_least_percent(facts["miss"]), up(facts["advantage"], 4)
+    misses, advantage = at_least_percent(facts["miss"]), upper_bound_text(facts["advantage"], 4)
     return f"with {100 * facts['false_alarm']:g} % false alarms misses at least {misses}; advantage at most {advantage}"
 
 
@@ -128,7 +131,7 @@ def print_routes(facts: dict[str, Any]) -> None:
     if not facts["routes"]:
         return
     print()
-    lines = [(row["route"], up(row["upper"]), row["theorem"]) for row in facts["routes"]]
+    lines = [(row["route"], upper_bound_text(row["upper"]), row["theorem"]) for row in facts["routes"]]
     print_table(["route", f"ε at δ = {all_digits(facts['delta'])}", "theorem"], lines, numbers={1})
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for one open number: the least noise, the greatest rate, the most runs.
 
-**Guarantee.** The number that is found keeps the target exactly as it is printed, so it can be typed again.
+**Guarantee.** The number that is found keeps the target exactly as it is printed, so it can be
+typed again.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def edge(
     name: str,
     turn: Callable[[float], float] = float,
 ) -> float | int:
-    """The last number that keeps the target; `turn` maps (0, ∞) to the parameter so that more is safer."""
+    """The last number that keeps the target; `turn` maps (0, ∞) to the parameter so that more is
+    safer.
+    """
     from discreet.privacy.calibrate import calibrate
 
     try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet statement`: a privacy statement of what was guaranteed and what was released.
 
-`discreet statement verify` compares a statement with its ledger, and exits with status 5 if they differ.
+`discreet statement verify` compares a statement with its ledger, and exits with status 5 if they
+differ.
 """
 
 from __future__ import annotations
@@ -33,19 +34,17 @@ STATEMENT_EXAMPLE = (
 
 Book = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://….")]
 Page = Annotated[str, typer.Argument(metavar="FILE", help="A statement as HTML, Markdown or JSON.")]
-Format = Annotated[
-    str | None, typer.Option("--format", metavar="FORMATS", help="html, md, json; several with commas.")
-]
+Format = Annotated[str | None, options.option("--format", "FORMATS", "html, md, json; several with commas.")]
 Out = Annotated[
     str | None,
-    typer.Option("--out", metavar="FILE", help="Write to this file; without an ending, one file per format."),
+    options.option("--out", "FILE", "Write to this file; without an ending, one file per format."),
 ]
 About = Annotated[
     str | None,
-    typer.Option(
+    options.option(
         "--about",
-        metavar="FILE.toml",
-        help="What only a person knows, in a table named statement: intended_use, publication_date, units, ….",
+        "FILE.toml",
+        "What only a person knows, under [statement]: intended_use, publication_date, units, ….",
     ),
 ]
 
@@ -61,14 +60,15 @@ def statement(
     anchor: asking.Anchor = None,
     json: options.Json = False,
 ) -> None:
-    """Show the guarantee, its assumptions and what was released, recomputed from the ledger alone. No answer is shown.
+    """Show the guarantee, its assumptions and what was released, recomputed from the ledger.
 
     discreet statement visits.ledger --about about.toml --format html,json --out statement
 
     discreet statement verify statement.html visits.ledger
 
-    The order is that of NIST SP 800-226; the JSON form holds an entry for the registry of deployments. The data are not needed;
-    --data shows another description than the ledger holds, marked as asserted.
+    The order is that of NIST SP 800-226. The JSON form has an entry for the registry of
+    deployments. The data are not needed; --data shows a description other than the ledger's, marked
+    as asserted. Answers are shown only with --answers.
     """
     from discreet.ledger.statement import Statement
 
@@ -81,12 +81,14 @@ def statement(
         for form in wanted:
             print(render(page, form).rstrip())
         return
-    for place in save(page, Path(out), wanted):
-        print(place)
+    for target in save(page, Path(out), wanted):
+        print(target)
 
 
 def _description_of(data: str, ledger: str) -> dict[str, Any]:
-    """The description that --data names; where its data cannot be opened, the ledger alone is enough."""
+    """The description that --data names; where its data cannot be opened, the ledger alone is
+    enough.
+    """
     try:
         return data_at(data).public_description()
     except EngineFailed as error:
@@ -95,11 +97,12 @@ def _description_of(data: str, ledger: str) -> dict[str, Any]:
 
 
 def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
-    """Recompute a statement from its ledger, as of its last entry, and compare every figure and sentence.
+    """Recompute a statement from its ledger and compare every figure and sentence.
 
     discreet statement verify statement.html visits.ledger
 
-    Exits with status 0 if they agree (also if the ledger has later entries), and with status 5 if they do not.
+    Exits with status 0 if they agree, also if the ledger has later entries, and with status 5 if
+    they do not.
     """
     from discreet.ledger.statement_check import verify_statement
 
@@ -107,12 +110,16 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
     if json:
         facts = {"command": "statement verify", "file": file, "holds": check.holds, "verdict": check.verdict}
         facts |= {"form": check.form, "rows": check.rows, "later": check.later}
-        facts |= {"differences": [one.to_dict() for one in check.differences]}
+        facts |= {"differences": [difference.to_dict() for difference in check.differences]}
         print_json(facts | {"not_verified": list(check.asserted)})
     else:
-        listed = [(one.kind, str(one).partition(": ")[2]) for one in check.differences]
+        listed = [(difference.kind, str(difference).partition(": ")[2]) for difference in check.differences]
         print_rows(
-            [("statement", check.verdict), *listed, *(("not verified", one) for one in check.asserted)]
+            [
+                ("statement", check.verdict),
+                *listed,
+                *(("not verified", difference) for difference in check.asserted),
+            ]
         )
     if not check.holds:
         raise typer.Exit(REFUTED)
@@ -166,17 +173,17 @@ def render(statement: Statement, form: str) -> str:
     return {"html": statement.to_html, "md": statement.to_markdown, "json": statement.to_json}[form]()
 
 
-def save(statement: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
+def save(statement: Statement, target: Path, forms: Iterable[str]) -> list[Path]:
     """One file for each format, all of them or none."""
-    place_for(place if place.suffix or not place.name else place.with_name(f"{place.name}.md"))
-    files = pages(statement, place, forms)
+    place_for(target if target.suffix or not target.name else target.with_name(f"{target.name}.md"))
+    files = pages(statement, target, forms)
     write_together(files)
     return list(files)
 
 
-def pages(statement: Statement, place: Path, forms: Iterable[str]) -> dict[Path, Write]:
+def pages(statement: Statement, target: Path, forms: Iterable[str]) -> dict[Path, Write]:
     """What writes one file for each format."""
-    plain = place.with_suffix("") if place.suffix.removeprefix(".") in FORMATS else place
+    plain = target.with_suffix("") if target.suffix.removeprefix(".") in FORMATS else target
     return {
         plain.with_name(f"{plain.name}.{form}"): text_writer(render(statement, form).rstrip() + "\n")
         for form in forms

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output that the commands share: numbers rounded to the safe side, aligned rows, a spinner for long work.
+"""Output that the commands share: numbers rounded to the safe side, aligned rows, a spinner for
+long work.
 
-**Guarantee.** Upper bounds are rounded up, lower bounds down. Digits beyond the eleventh are the margin that the numerics
-add against floating point. They are dropped first: 0.30000000000000004 is shown as 0.3, not as 0.300001.
+**Guarantee.** Upper bounds are rounded up, lower bounds down. Digits beyond the eleventh are the
+margin that the numerics add against floating point. They are dropped first: 0.30000000000000004 is
+shown as 0.3, not as 0.300001.
 """
 
 from __future__ import annotations
@@ -11,33 +13,14 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from discreet.errors import DiscreetError
-
-_DIGITS = 6
-
-
-def up(value: float, digits: int = _DIGITS) -> str:
-    """An upper bound to a few digits, rounded up.
-
-    >>> up(0.46211715), up(0.1), up(math.inf)
-    ('0.462118', '0.1', '∞')
-    """
-    return _digits(value, digits, ROUND_CEILING)
-
-
-def down(value: float, digits: int = _DIGITS) -> str:
-    """A lower bound to a few digits, rounded down.
-
-    >>> down(0.46211795)
-    '0.462117'
-    """
-    return _digits(value, digits, ROUND_FLOOR)
+from discreet.exact import lower_bound_text, upper_bound_text
 
 
 def all_digits(value: float) -> str:
@@ -73,14 +56,7 @@ def round_to_side(value: float, *, upwards: bool) -> float:
     >>> round_to_side(1.56266644, upwards=True), round_to_side(1.56266644, upwards=False)
     (1.562667, 1.562666)
     """
-    return float(_digits(value, 7, ROUND_CEILING if upwards else ROUND_FLOOR))
-
-
-def _digits(value: float, digits: int, rounding: str) -> str:
-    if math.isinf(value):
-        return "∞"
-    exact = Context(prec=digits, rounding=rounding).create_decimal(_plain(value))
-    return f"{float(exact):.{digits}g}"
+    return float((upper_bound_text if upwards else lower_bound_text)(value, 7))
 
 
 def _plain(value: float) -> Decimal:
@@ -143,7 +119,9 @@ def print_error(error: DiscreetError) -> None:
 
 @contextmanager
 def progress_bar(words: str, *, visible: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, if that is a terminal: call it with how much is done, and of how much."""
+    """A progress bar on stderr, if that is a terminal: call it with how much is done, and of how
+    much.
+    """
     screen = console(stderr=True)
     if not visible or not screen.is_terminal:
         yield None

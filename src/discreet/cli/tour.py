@@ -9,13 +9,12 @@ from discreet.cli.terminal import (
     at_least_percent,
     at_most_percent,
     console,
-    down,
     print_rows,
     print_table,
     round_to_side,
-    up,
     working,
 )
+from discreet.exact import lower_bound_text, upper_bound_text
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -58,7 +57,7 @@ def _race() -> None:
     from discreet.privacy.constructors import randomized_response
 
     table = (100 * randomized_response(0.1)).compare(delta=1e-6)
-    lines = [(row.route, up(row.upper), row.theorem) for row in table]
+    lines = [(row.route, upper_bound_text(row.upper), row.theorem) for row in table]
     print_table(["route", "ε at δ = 1e-06", "theorem"], lines, numbers={1})
 
 
@@ -69,7 +68,7 @@ def _training() -> None:
         [
             ("what was run", repr(train)),
             ("in words", "50,000 records, batches of about 512, noise 1, 10 epochs"),
-            ("ε at δ = 1e-06", f"{down(bound.lower)} ≤ ε ≤ {up(bound.upper)}"),
+            ("ε at δ = 1e-06", f"{lower_bound_text(bound.lower)} ≤ ε ≤ {upper_bound_text(bound.upper)}"),
             (
                 "an attacker",
                 f"with 1 % false alarms misses at least {at_least_percent(train.tradeoff(0.01))}",
@@ -79,16 +78,18 @@ def _training() -> None:
 
 
 def _tail() -> None:
-    """Beside the run a composition that has a closed form, so that the numerics can be checked where few look."""
+    """Beside the run a composition that has a closed form, so that the numerics can be checked
+    where few look.
+    """
     from discreet.privacy.constructors import gaussian
 
     train, known = _train(1.0, 977), 100 * gaussian(10.0)
     lines = [
         (
             f"{delta:g}",
-            up(train.epsilon(delta)),
-            up(known.epsilon(delta, route="loss distribution"), 9),
-            up(known.epsilon(delta, route="gdp"), 9),
+            upper_bound_text(train.epsilon(delta)),
+            upper_bound_text(known.epsilon(delta, route="loss distribution"), 9),
+            upper_bound_text(known.epsilon(delta, route="gdp"), 9),
         )
         for delta in (1e-6, 1e-15, 1e-50, 1e-100)
     ]
@@ -107,8 +108,14 @@ def _calibration() -> None:
         steps = calibrate(lambda k: _train(1.0, k), to=target, integer=True)
     print_rows(
         [
-            ("least noise for ε = 1", f"{noise:.7g}, which gives ε = {up(_train(noise, 977).epsilon(1e-6))}"),
-            ("most steps at noise 1", f"{steps}, which give ε = {up(_train(1.0, int(steps)).epsilon(1e-6))}"),
+            (
+                "least noise for ε = 1",
+                f"{noise:.7g}, which gives ε = {upper_bound_text(_train(noise, 977).epsilon(1e-6))}",
+            ),
+            (
+                "most steps at noise 1",
+                f"{steps}, which give ε = {upper_bound_text(_train(1.0, int(steps)).epsilon(1e-6))}",
+            ),
         ]
     )
 

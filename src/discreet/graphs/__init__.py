@@ -13,7 +13,8 @@ release.py       Triangles, KStars
 degrees.py       EdgeCount, DegreeSequence, DegreeHistogram, CumulativeDegrees
 project.py       node privacy: a graph with few neighbours for everybody
                                                                                              + graphs.proof.md
-What is exported releases with noise. `triangles`, `stars` and `local` compute exact, secret numbers, and are not.
+What is exported releases with noise. `triangles`, `stars` and `local` compute exact, secret
+numbers, and are not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be counted in a graph under edge privacy, with what is public about it.
 
-One edge moves the number of triangles by a lot on a few graphs, and by little on most. A `SubgraphCount` knows both:
-the global sensitivity, which holds for all graphs on so many nodes, and the local one of a given graph, which
-is secret.
+One edge moves the number of triangles by a lot on a few graphs, and by little on most. A
+`SubgraphCount` knows both: the global sensitivity, which holds for all graphs on so many nodes, and
+the local one of a given graph, which is secret.
 """
 
 from __future__ import annotations

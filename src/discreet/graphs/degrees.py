@@ -2,10 +2,10 @@
 """How many edges there are and how many everybody has, to protect one edge or one node.
 
     EdgeCount(epsilon=0.5)(graph).value
-    DegreeSequence(nodes=22_470, epsilon=0.5)(graph).value             # in order, smoothed by isotonic regression
-    DegreeHistogram(most=100, epsilon=0.5)(graph).value                # how many nodes have 0, 1, …, 100 or more
-    DegreeHistogram(most=100, epsilon=0.5, unit="node")(graph).value   # the same after a projection
-    CumulativeDegrees(most=100, epsilon=0.5)(graph).value              # how many have at most 0, 1, …, 100; unit "node"
+    DegreeSequence(nodes=22_470, epsilon=0.5)(graph).value  # in order, smoothed by isotonic regression
+    DegreeHistogram(most=100, epsilon=0.5)(graph).value  # how many nodes have 0, 1, …, 100 or more
+    DegreeHistogram(most=100, epsilon=0.5, unit="node")(graph).value  # the same after a projection
+    CumulativeDegrees(most=100, epsilon=0.5)(graph).value  # how many have at most 0, 1, …, 100; unit "node"
 
 How far one unit moves the exact numbers, in l1:
 
@@ -16,9 +16,9 @@ How far one unit moves the exact numbers, in l1:
 | `DegreeHistogram` | 4 | 2D + 1 |
 | `CumulativeDegrees` | | D + 1 |
 
-Why it holds: an edge moves two degrees by one, and a degree that moves leaves one bin for another. For nodes
-graphs.proof.md §5. Under edge privacy the nodes are public. Under node privacy they are not, and nothing here
-depends on their number but through the noise.
+Why it holds: an edge moves two degrees by one, and a degree that moves leaves one bin for another.
+For nodes graphs.proof.md §5. Under edge privacy the nodes are public. Under node privacy they are
+not, and nothing here depends on their number but through the noise.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class _Degrees(Mechanism):
 
 
 class EdgeCount(_Degrees):
-    """How many edges there are; for unit "node", how many the projection to `at_most` neighbours keeps.
+    """How many edges there are; for unit "node", how many the projection to `at_most` neighbours
+    keeps.
 
     **Guarantee.** ε-differential privacy for one edge, or for one node with all its edges.
 
@@ -96,10 +97,10 @@ class EdgeCount(_Degrees):
 class DegreeSequence(_Degrees):
     """The degrees of all nodes: in order of size, or node by node.
 
-    **Guarantee.** ε-differential privacy for one edge. With `order="size"`, the noisy degrees are then made to
-    grow again and kept within 0 … nodes - 1 (Hay, Li, Miklau, Jensen 2009). That is post-processing, and no
-    number gets further from its exact one than the noise moved the furthest; most get much nearer. With
-    `order="node"` they are the noisy degrees as they are.
+    **Guarantee.** ε-differential privacy for one edge. With `order="size"`, the noisy degrees are
+    then made to grow again and kept within 0 … nodes - 1 (Hay, Li, Miklau, Jensen 2009). That is
+    post-processing, and no number gets further from its exact one than the noise moved the
+    furthest; most get much nearer. With `order="node"` they are the noisy degrees as they are.
 
     Why it holds: sorting brings no two sequences further apart.
 
@@ -122,10 +123,11 @@ class DegreeSequence(_Degrees):
 
 
 class DegreeHistogram(_Degrees):
-    """How many nodes have 0, 1, …, `most` neighbours; for edges, the last number is of those with `most` or more.
+    """How many nodes have 0, 1, …, `most` neighbours; for edges, the last number is of those with
+    `most` or more.
 
-    **Guarantee.** ε-differential privacy for one edge; or for one node with all its edges, of the graph that is
-    projected to `most` neighbours.
+    **Guarantee.** ε-differential privacy for one edge; or for one node with all its edges, of the
+    graph that is projected to `most` neighbours.
 
     >>> DegreeHistogram(most=10, epsilon=1.0).guarantee.epsilon(delta=0)
     1.0
@@ -144,11 +146,12 @@ class DegreeHistogram(_Degrees):
 
 
 class CumulativeDegrees(_Degrees):
-    """How many nodes have at most 0, 1, …, `most` neighbours after the projection, to protect one node.
+    """How many nodes have at most 0, 1, …, `most` neighbours after the projection, to protect one
+    node.
 
-    **Guarantee.** ε-differential privacy for one node with all its edges, with about half the noise of
-    `DegreeHistogram`. The noisy numbers are made to grow again, which is post-processing and takes none further
-    away. The last one counts all nodes.
+    **Guarantee.** ε-differential privacy for one node with all its edges, with about half the noise
+    of `DegreeHistogram`. The noisy numbers are made to grow again, which is post-processing and
+    takes none further away. The last one counts all nodes.
 
     >>> CumulativeDegrees(most=10, epsilon=1.0).noise.sensitivity
     11.0
@@ -169,8 +172,8 @@ class CumulativeDegrees(_Degrees):
 def isotonic_fit(noisy: Integers, most: int | None = None) -> Floats:
     """The nearest numbers that do not fall, in least squares, and lie between 0 and `most`.
 
-    If exact numbers that do not fall are within e of the noisy ones, they are within e of the result
-    (graphs.proof.md §6).
+    If exact numbers that do not fall are within e of the noisy ones, they are within e of the
+    result (graphs.proof.md §6).
 
     >>> isotonic_fit(np.array([3, 1, 5])).tolist()
     [2.0, 2.0, 5.0]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simple undirected graph: the exact data that the mechanisms of this part are asked about.
 
-    Graph(edges, nodes=37_700)                # pairs of 0 … 37,699: an array, a list, a CSV or Parquet file, a table
-    Graph(edges, nodes=["ann", "bob", …])     # pairs of labels
-    Graph(matrix)                             # scipy.sparse: every entry that is not zero joins its row and its column
-    Graph(network)                            # networkx: its own nodes
+    Graph(edges, nodes=37_700)  # pairs of 0 … 37,699: an array, a list, a CSV or Parquet file, a table
+    Graph(edges, nodes=["ann", "bob", …])  # pairs of labels
+    Graph(matrix)  # scipy.sparse: every entry that is not zero joins its row and its column
+    Graph(network)  # networkx: its own nodes
 
-**Guarantee.** The graph is a function of the *set* of the rows, row by row: neither their order, nor a row that
-is repeated or turned round, changes it. A row is dropped, and nothing is said, if it joins a node to itself, or
-if one of its ends is none of `nodes`: unknown, negative, NaN, a fraction, empty. So one row more or less is one
-edge more or less, or none.
+**Guarantee.** The graph is a function of the *set* of the rows, row by row: neither their order,
+nor a row that is repeated or turned round, changes it. A row is dropped, and nothing is said, if it
+joins a node to itself, or if one of its ends is none of `nodes`: unknown, negative, NaN, a
+fraction, empty. So one row more or less is one edge more or less, or none.
 
-Nodes are stated and never read off the edges, because a node that has no edge would vanish from there, and with it
-whoever was its only neighbour. Printing a graph shows nothing of it.
+Nodes are stated and never read off the edges, because a node that has no edge would vanish from
+there, and with it whoever was its only neighbour. Printing a graph shows nothing of it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts with noise that climbs from rung to rung: pure privacy, and no more noise than the graph needs.
+"""Counts with noise that climbs from rung to rung: pure privacy, and no more noise than the graph
+needs.
 
-Around the exact count lie rungs. The first is the count itself; each further one is as many whole numbers on
-both sides as the local sensitivity at the distance of that rung. A rung t is chosen with a chance in proportion
-to its width times exp(-rate · t), and then a number on it.
+Around the exact count lie rungs. The first is the count itself; each further one is as many whole
+numbers on both sides as the local sensitivity at the distance of that rung. A rung t is chosen with
+a chance in proportion to its width times exp(-rate · t), and then a number on it.
 
 **Guarantee.** ε-differential privacy, with exact whole numbers.
 
-Why it holds: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015: a number on rung t is on rung t - 1, t or t + 1
-of any neighbour's ladder, and so rate = ε/2 is always enough. We do better where rungs are wide: with no rung
-narrower than a public `floor`, all widths together change little between neighbours, and rate is nearly ε
-(graphs.proof.md §4).
+Why it holds: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015: a number on rung t is on rung t - 1,
+t or t + 1 of any neighbour's ladder, and so rate = ε/2 is always enough. We do better where rungs
+are wide: with no rung narrower than a public `floor`, all widths together change little between
+neighbours, and rate is nearly ε (graphs.proof.md §4).
 
 What would break it: a floor that was read off the graph.
 """
@@ -47,9 +48,11 @@ class Ladder(Mechanism):
             raise _too_wide_error()
         usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
         self.floor = min(usual if floor is None else check.whole(floor=floor), count.cap)
-        growth = min(count.growth, count.cap - self.floor)  # every width lies between the floor and the cap
+        # every width lies between the floor and the cap
+        growth = min(count.growth, count.cap - self.floor)
         self.scale = scale_for(min(epsilon, _MOST_EPSILON), growth, self.floor)
-        Scales(exactly(self.scale))  # what cannot be drawn exactly is refused now, and not when it is drawn
+        # what cannot be drawn exactly is refused now, and not when it is drawn
+        Scales(exactly(self.scale))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -62,9 +65,9 @@ class Ladder(Mechanism):
     def noise(self, local: LocalSensitivity) -> int:
         """The place on the ladder, relative to the exact count.
 
-        The weight of rung t is exp(-t / scale) times its width, and widths do not fall. So it is a mixture:
-        with the increase of the width at u as weight, choose u; then climb on by a geometric number of rungs,
-        of which there is no last.
+        The weight of rung t is exp(-t / scale) times its width, and widths do not fall. So it is a
+        mixture: with the increase of the width at u as weight, choose u; then climb on by a
+        geometric number of rungs, of which there is no last.
         """
         widths = np.maximum(np.array(local.levels, np.int64), self.floor)
         rise = np.diff(2 * widths, prepend=[0, 1])

@@ -2,13 +2,13 @@
 """How far one edge moves a count, on a graph and on all graphs near it.
 
     local = triangles.sensitivity(graph)
-    local.at(0)                        # the local sensitivity: how much one edge changes the count of this graph
-    local.at(3)                        # the greatest of that among the graphs at three edges' distance or nearer
-    local.distance_above(10)           # how many edges must change until one more can change the count by more than 10
-    local.smooth(Fraction(1, 10))      # the smooth sensitivity
+    local.at(0)  # the local sensitivity: how much one edge changes the count of this graph
+    local.at(3)  # the greatest of that among the graphs at three edges' distance or nearer
+    local.distance_above(10)  # how many edges must change until one more can change the count by more than 10
+    local.smooth(Fraction(1, 10))  # the smooth sensitivity
 
-All of it is as secret as the graph, and printing it shows nothing. `levels` ends with `cap`, the global
-sensitivity, which it reaches at some distance on every graph.
+All of it is as secret as the graph, and printing it shows nothing. `levels` ends with `cap`, the
+global sensitivity, which it reaches at some distance on every graph.
 """
 
 from __future__ import annotations
@@ -40,14 +40,16 @@ class LocalSensitivity:
         return math.inf if bound >= self.cap else bisect_right(self.levels, bound)
 
     def smooth(self, decay: Fraction) -> Fraction:
-        """The greatest level after a discount of exp(-decay) for each step, rounded up so that smoothness survives.
+        """The greatest level after a discount of exp(-decay) for each step, rounded up so that
+        smoothness survives.
 
-        **Guarantee.** S(x) <= e^decay S(x') for neighbours exactly, and S is at least every discounted level.
+        **Guarantee.** S(x) <= e^decay S(x') for neighbours exactly, and S is at least every
+        discounted level.
 
-        Why it holds: with discounts r_0 = 1 and r_s+1 >= e^-decay r_s, rounded up step by step in whole
-        numbers, S(x) = max r_s LS_s(x) >= max r_s+1 LS_s+1(x) >= e^-decay max r_s LS_s(x'), because LS_s+1(x)
-        >= LS_s(x') for neighbours. Beyond the last level discounts only fall. (Nissim, Raskhodnikova, Smith
-        2007, for exact discounts.)
+        Why it holds: with discounts r_0 = 1 and r_s+1 >= e^-decay r_s, rounded up step by step in
+        whole numbers, S(x) = max r_s LS_s(x) >= max r_s+1 LS_s+1(x) >= e^-decay max r_s LS_s(x'),
+        because LS_s+1(x) >= LS_s(x') for neighbours. Beyond the last level discounts only fall.
+        (Nissim, Raskhodnikova, Smith 2007, for exact discounts.)
         """
         _, factor = exp_minus(decay, _BITS)
         discount, best = 1 << _BITS, 0

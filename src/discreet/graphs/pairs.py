@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pairs of nodes have in common, in bounded memory: what the sensitivities of triangles and stars are made of.
+"""What pairs of nodes have in common, in bounded memory: what the sensitivities of triangles and
+stars are made of.
 
-For two nodes i and j let a be the number of their common neighbours and w = d_i + d_j - 2 [i and j are joined],
-the number of edges that lead from one of them to a third node. More of either means that more triangles can
-appear around the pair.
+For two nodes i and j let a be the number of their common neighbours and w = d_i + d_j - 2 [i and j
+are joined], the number of edges that lead from one of them to a third node. More of either means
+that more triangles can appear around the pair.
 
-`reaches(graph)[a]` is the greatest w among the pairs with at least a common neighbours. Most pairs are never looked
-at: graphs.proof.md §2 says why none of them could have mattered.
+`reaches(graph)[a]` is the greatest w among the pairs with at least a common neighbours. Most pairs
+are never looked at: graphs.proof.md §2 says why none of them could have mattered.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def reaches(graph: Graph) -> Integers:
 def widest_pairs(graph: Graph) -> list[tuple[int, int]]:
     """For the pairs of nodes with most neighbours beside each other: how many each of the two has.
 
-    **Guarantee.** For every pair of nodes there is one in the list that has at least as many on either side.
+    **Guarantee.** For every pair of nodes there is one in the list that has at least as many on
+    either side.
     """
     order = np.argsort(-graph.degrees, kind="stable")
     degrees = graph.degrees

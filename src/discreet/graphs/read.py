@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edge lists from wherever they lie: arrays, lists, matrices, networks, files and tables, as two columns of labels.
+"""Edge lists from wherever they lie: arrays, lists, matrices, networks, files and tables, as two
+columns of labels.
 
 | what | its two columns |
 |---|---|
@@ -11,8 +12,8 @@
 | path of a .parquet file | the first two columns (needs pyarrow) |
 | pyarrow table, DuckDB relation | the first two columns |
 
-**Guarantee.** What is refused is refused by its type or shape alone. No row and no label raises: what cannot be
-read names no node.
+**Guarantee.** What is refused is refused by its type or shape alone. No row and no label raises:
+what cannot be read names no node.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def source_of(edges: Any) -> EdgeSource:
         return _matrix(edges)
     if hasattr(edges, "adjacency") and callable(getattr(edges, "edges", None)):  # networkx
         return EdgeSource(_pairs(edges.edges()), sorted(edges.nodes(), key=_by_label))
-    if hasattr(edges, "fetch_arrow_table"):  # DuckDB, whose other ways out refuse some dates and spans
+    # DuckDB, whose other ways out refuse some dates and spans
+    if hasattr(edges, "fetch_arrow_table"):
         newer = getattr(edges, "to_arrow_table", edges.fetch_arrow_table)
         return source_of(newer())
     if hasattr(edges, "itercolumns"):  # pyarrow

@@ -12,12 +12,12 @@
 | "propose" | (ε, δ) | a `bound` that was proposed; refuses if it seems not to hold | yes |
 | "global" | ε | the worst graph on so many nodes | yes |
 
-**Guarantee.** What the table says, to one edge that is added or removed, on graphs on `nodes` public nodes. Where
-there is no interval, saying how wrong an answer is would tell how sensitive the graph is, which is secret.
+**Guarantee.** The table states it, for one edge added or removed, on graphs with `nodes` public
+nodes. Where there is no interval, the margin of error would reveal how sensitive the graph is.
 
 Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
-`HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a `bound` that was
-read off the graph.
+`HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a
+`bound` that was read off the graph.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class CountRelease(Mechanism):
 class Triangles(CountRelease):
     """How many triangles a graph has.
 
-    **Guarantee.** See the table above. The value is an int, a float for "propose", and for "bound" a pair of an
-    int and the bound.
+    **Guarantee.** See the table above. The value is an int, a float for "propose", and for "bound"
+    a pair of an int and the bound.
 
     >>> from discreet.graphs import Graph
     >>> kite = Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 1)], nodes=5)
@@ -116,10 +116,12 @@ class Triangles(CountRelease):
 
 
 class KStars(CountRelease):
-    """How many stars with k points a graph has: a node and k of its neighbours; two points make a path of two edges.
+    """How many stars with k points a graph has: a node and k of its neighbours; two points make a
+    path of two edges.
 
-    **Guarantee.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and more need a
-    floor that few graphs are above. For "bound", the private bound is on the greatest degree.
+    **Guarantee.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and
+    more need a floor that few graphs are above. For "bound", the private bound is on the greatest
+    degree.
 
     >>> KStars(k=2, nodes=100, epsilon=0.5, method="global").error(confidence=0.95)
     1174.0
@@ -211,7 +213,8 @@ def _ladder(count: SubgraphCount, epsilon: float, floor: int | None = None) -> M
 
 def _bound(count: SubgraphCount, epsilon: float, *, delta: float, share: float = _SHARE) -> Mechanism:
     first, second = _split(epsilon, share)
-    for extreme in (1, count.cap):  # what cannot be drawn exactly is refused now, and not when it is drawn
+    # what cannot be drawn exactly is refused now, and not when it is drawn
+    for extreme in (1, count.cap):
         Geometric(epsilon=second, sensitivity=extreme)
     return HighProbabilityBound(
         count.exact,

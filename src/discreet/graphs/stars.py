@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stars: a node and k of its neighbours. How many there are, and how many one edge can make or break.
+"""Stars: a node and k of its neighbours. How many there are, and how many one edge can make or
+break.
 
     count(graph, 2)                   # pairs of edges that share an end; exact
     sensitivity(graph, 2)             # local at every distance, and smooth
 
-A node with d neighbours is the middle of C(d, k) stars with k points. Between i and j, which have p and q
-neighbours beside each other, an edge makes C(p, k-1) + C(q, k-1) stars.
+A node with d neighbours is the middle of C(d, k) stars with k points. Between i and j, which have p
+and q neighbours beside each other, an edge makes C(p, k-1) + C(q, k-1) stars.
 
 All that is returned here is exact, and nothing of it is private; `KStars` releases the count.
 """
@@ -45,10 +46,11 @@ def growth(nodes: int, k: int) -> int:
 
 @remember
 def sensitivity(graph: Graph, k: int) -> LocalSensitivity:
-    """How far one edge moves the number of stars, on the graph and at every distance from it; exactly.
+    """How far one edge moves the number of stars, on the graph and at every distance from it;
+    exactly.
 
-    Why it holds: C(·, k-1) is convex, so s edges do most if they all go to the larger end of a pair until it is
-    joined to all others, and then to the smaller one (graphs.proof.md §3).
+    Why it holds: C(·, k-1) is convex, so s edges do most if they all go to the larger end of a pair
+    until it is joined to all others, and then to the smaller one (graphs.proof.md §3).
 
     >>> local = sensitivity(Graph([(0, 1), (0, 2), (0, 3)], nodes=5), 2)
     >>> [local.at(distance) for distance in range(5)]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triangles: how many there are, and how many one edge can make or break, on this graph and near it.
+"""Triangles: how many there are, and how many one edge can make or break, on this graph and near
+it.
 
     count(graph)                      # exact
     sensitivity(graph)                # local at every distance, and smooth
 
-Between i and j, an edge makes as many triangles as they have common neighbours. So the local sensitivity is the
-greatest number of common neighbours of any two nodes, joined or not. The greatest degree is only an upper bound
-of it.
+Between i and j, an edge makes as many triangles as they have common neighbours. So the local
+sensitivity is the greatest number of common neighbours of any two nodes, joined or not. The
+greatest degree is only an upper bound of it.
 
 All that is returned here is exact, and nothing of it is private; `Triangles` releases the count.
 """
@@ -28,8 +29,8 @@ Integers = npt.NDArray[np.int64]
 def count(graph: Graph) -> int:
     """The number of triangles.
 
-    Every edge is directed to the end with more neighbours, so that nodes have √(2m) successors at most, and
-    every triangle is a path of two such edges with a third that closes it.
+    Every edge is directed to the end with more neighbours, so that nodes have √(2m) successors at
+    most, and every triangle is a path of two such edges with a third that closes it.
 
     >>> count(Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 1)], nodes=4))
     2
@@ -53,11 +54,12 @@ def global_sensitivity(nodes: int) -> int:
 
 @remember
 def sensitivity(graph: Graph) -> LocalSensitivity:
-    """How far one edge moves the number of triangles, on the graph and at every distance from it; exactly.
+    """How far one edge moves the number of triangles, on the graph and at every distance from it;
+    exactly.
 
-    Why it holds: with a common neighbours and b other neighbours of one of them, s edges make s more of the
-    former, and after b of those one for every two edges: min(a + s, ⌊(s + 2a + b) / 2⌋) (Nissim, Raskhodnikova,
-    Smith 2007; graphs.proof.md §1).
+    Why it holds: with a common neighbours and b other neighbours of one of them, s edges make s
+    more of the former, and after b of those one for every two edges: min(a + s, ⌊(s + 2a + b) / 2⌋)
+    (Nissim, Raskhodnikova, Smith 2007; graphs.proof.md §1).
 
     >>> local = sensitivity(Graph([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (3, 5)], nodes=6))
     >>> [local.at(distance) for distance in range(4)], local.distance_above(3)
@@ -73,14 +75,13 @@ def sensitivity(graph: Graph) -> LocalSensitivity:
 def _levels(reach: Integers, cap: int) -> Integers:
     """max over a of min(a + s, (s + reach[a]) // 2), for s = 0, 1, … until the cap.
 
-    The first is the smaller one where s <= reach[a] - 2a, which falls in a. So for each s the best a is the
-    last such a or the one after it.
+    The first is the smaller one where s <= reach[a] - 2a, which falls in a. So for each s the best
+    a is the last such a or the one after it.
     """
     distances = np.arange(2 * cap + 1)
     spare = reach - 2 * np.arange(reach.size)
-    after = np.searchsorted(
-        -spare, -distances, side="right"
-    )  # the first a for which the second is the smaller one
+    # the first a for which the second is the smaller one
+    after = np.searchsorted(-spare, -distances, side="right")
     closing = np.where(after > 0, after - 1 + distances, 0)
     padded = np.append(reach, -1)
     opening = np.where(after < reach.size, (distances + padded[np.minimum(after, reach.size)]) // 2, 0)

@@ -15,6 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from discreet.errors import DiscreetError
+from discreet.exact import bisect
 from discreet.ledger.costs import Amount
 from discreet.privacy.constructors import concentrated, gaussian, pure
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
@@ -22,6 +23,8 @@ from discreet.privacy.primitives import LeakyGuarantee
 
 #: Between these amounts the most that fits is searched.
 _LEAST, _MOST = 2.0**-40, 2.0**20
+#: Halvings that leave less than 1e-5 of an interval.
+_HALVINGS = 17
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,9 @@ class Budget:
             amount /= 2
         if amount <= _LEAST:
             return 0.0
-        low, high = amount, 2 * amount
-        while high > 1.00001 * low:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.count(costs(middle)) >= 1 else (low, middle)
+        low, high = bisect(
+            lambda each: self.count(costs(each)) >= 1, yes=amount, no=2 * amount, steps=_HALVINGS
+        )
         nearest = float(f"{high:.4g}")  # an ε of 0.3 leaves 0.7 of 1, and not 0.6999
         return nearest if self.count(costs(nearest)) >= 1 else _down(low)
 

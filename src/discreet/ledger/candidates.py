@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
@@ -106,7 +106,11 @@ class Candidates(Limit):
 
     def chosen_filter(self, state: State) -> Filter | None:
         """The filter that the first charge chose; None before it."""
-        return next((one for one in self.filters if one.names == state.keys()), None)
+        names = state.keys()
+        for candidate in self.filters:
+            if candidate.names == names:
+                return candidate
+        return None
 
     def best_filter(self, cost: Cost, fraction: Fraction = Fraction(1)) -> Filter:
         """The filter that admits most answers at this cost; a function of the cost alone."""
@@ -128,9 +132,13 @@ class Candidates(Limit):
 
     def _require_own(self, cost: Cost) -> Cost:
         """A cost all of whose rows one of our filters has made."""
-        if not cost.rows_by_names.keys() <= {one.names for one in self.filters}:
+        if not cost.rows_by_names.keys() <= self._names:
             raise another_limit_error()
         return cost
+
+    @cached_property
+    def _names(self) -> frozenset[frozenset[str]]:
+        return frozenset(one.names for one in self.filters)
 
     def view(self, state: State) -> tuple[Filter, State]:
         """The filter that was chosen, or is preferred, and the state as it sees it."""

@@ -21,7 +21,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
-from discreet.ledger.split import canonical_value, split_body
+from discreet.ledger.split import split_body
 
 #: What the first row names as the hash of the row before it.
 NOTHING = "0" * 64
@@ -100,14 +100,17 @@ def next_row(
 
 
 def read_row(
-    row: LedgerRow, *, whole: bool = True, value: Callable[[str], Any] = canonical_value
+    row: LedgerRow,
+    *,
+    whole: bool = True,
+    split: Callable[[str], dict[str, Any] | None] = split_body,
 ) -> dict[str, Any]:
     """What the body of a row says, after everything was checked that one row can tell; `whole` includes its answer.
 
-    `value` reads costs and guarantees; one that remembers them gives the same object again, which nobody may change.
+    `split` is `split_body`, or that of a `BodySplitter`, which gives costs that nobody may change.
     """
     try:
-        known = split_body(row.body, value)
+        known = split(row.body)
         body: dict[str, Any] = json.loads(row.body) if known is None else known
         columns = (body["number"], body["kind"], body["key"], body["settles"])
         intact = (

@@ -14,11 +14,11 @@ State({'epsilon': '1'})
 from __future__ import annotations
 
 import math
-from collections.abc import ItemsView, Iterator, KeysView, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from discreet.errors import BadDescription
 
@@ -57,8 +57,11 @@ def floor(value: Fraction, step: Fraction) -> Fraction:
 
 def near_float(amount: Amount) -> float:
     """A float near it: infinity for what is beyond all of them, and never zero for what is not."""
+    if isinstance(amount, float):
+        return amount
+    over, under = amount.as_integer_ratio()
     try:
-        return float(amount) or (5e-324 if amount else 0.0)
+        return over / under or (5e-324 if over else 0.0)
     except OverflowError:
         return math.inf
 
@@ -66,10 +69,12 @@ def near_float(amount: Amount) -> float:
 class Amounts(Mapping[str, Amount]):
     """An amount for each of some names; never changed, equal by value."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "_parts")
 
-    def __init__(self, of: Mapping[str, Amount]) -> None:
+    def __init__(self, of: Mapping[str, Amount], parts: Mapping[str, Self] | None = None) -> None:
         self._of = dict(of)
+        #: What `under` gives, by prefix, as far as it is known.
+        self._parts: dict[str, Self] = {} if parts is None else dict(parts)
 
     def __getitem__(self, name: str) -> Amount:
         return self._of[name]
@@ -104,13 +109,16 @@ class Amounts(Mapping[str, Amount]):
         """The sum, name by name."""
         total = dict(self._of)
         for name, more in other.items():
-            try:
-                # a sum with nothing is what there is: most answers leave the δ account alone
-                total[name] = _limit_denominator(
-                    total[name] + more if more and name in total else total.get(name, more)
-                )
-            except OverflowError:  # of infinity and a fraction that is no float
-                total[name] = math.inf
+            spent = total.get(name)
+            # what has no end stays so
+            if not (isinstance(spent, float) and spent == math.inf):
+                try:
+                    # a sum with nothing is what there is: most answers leave the δ account alone
+                    total[name] = _limit_denominator(
+                        more if spent is None else spent + more if more else spent
+                    )
+                except OverflowError:  # of infinity and a fraction that is no float
+                    total[name] = math.inf
         return type(self)(total)
 
     def times(self, count: int) -> Self:
@@ -119,14 +127,38 @@ class Amounts(Mapping[str, Amount]):
 
     def under(self, prefix: str) -> Self:
         """The amounts whose names begin with the prefix, without it."""
-        return type(self)(
-            {name.removeprefix(prefix): of for name, of in self.items() if name.startswith(prefix)}
-        )
+        part = self._parts.get(prefix)
+        if part is None:
+            part = self._parts[prefix] = type(self)(
+                {name.removeprefix(prefix): of for name, of in self.items() if name.startswith(prefix)}
+            )
+        return part
 
     def replace_under(self, prefix: str, inner: Mapping[str, Amount]) -> Self:
         """The same with the amounts under the prefix replaced."""
-        kept = {name: of for name, of in self.items() if not name.startswith(prefix)}
-        return type(self)(kept | {prefix + name: of for name, of in inner.items()})
+        before = dict(self.under(prefix).items())
+        after = inner if isinstance(inner, type(self)) else type(self)(inner)
+        others = self._of
+        if before.keys() != after.keys():
+            others = {name: of for name, of in self.items() if not name.startswith(prefix)}
+        changed = {prefix + name: of for name, of in after.items() if of is not before.get(name)}
+        parts = {
+            name: part
+            for name, part in self._parts.items()
+            if not name.startswith(prefix) and not prefix.startswith(name)
+        }
+        return type(self)(others | changed, parts | {prefix: after})
+
+    def is_stated(self, texts: Mapping[str, Any], before: Self, before_texts: Mapping[str, Any]) -> bool:
+        """Whether the texts are those of the amounts; what is as before has the text that it had."""
+        former = before._of
+        if self._of.keys() != texts.keys():
+            return False
+        for name, amount in self._of.items():
+            unchanged = name in before_texts and amount is former.get(name)
+            if texts[name] != (before_texts[name] if unchanged else str(amount)):
+                return False
+        return True
 
     def to_dict(self) -> dict[str, str]:
         """Each amount as "p/q", "p" or "inf"."""
@@ -157,14 +189,41 @@ class CostRow:
     name: str
     amounts: Amounts
 
-    @cached_property
-    def floats(self) -> dict[str, float]:
-        """The amounts, about."""
-        return {name: near_float(of) for name, of in self.amounts.items()}
-
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {"row": self.name, "amounts": self.amounts.to_dict()}
+
+
+class Menu:
+    """Rows of which one is to be paid, and which of them was the best lately."""
+
+    __slots__ = ("floats", "lead", "rows")
+
+    def __init__(self, rows: Sequence[CostRow], names: Sequence[str]) -> None:
+        self.rows = rows
+        #: The amounts of each row, about, in the order of the names.
+        self.floats = [tuple(near_float(row.amounts[name]) for name in names) for row in rows]
+        self.lead: Lead | None = None
+
+
+class Lead(NamedTuple):
+    """The best row, at what was spent of some totals, and how much more may be spent of each before it
+    could be another one.
+    """
+
+    row: CostRow
+    totals: Sequence[float]
+    spent: Sequence[float]
+    reach: float
+
+    def holds(self, totals: Sequence[float], spent: Sequence[float]) -> bool:
+        """Whether the row is still the best after this was spent of the same totals."""
+        if self.totals is not totals:
+            return False
+        for before, after in zip(self.spent, spent, strict=True):
+            if before != after and not 0 <= after - before <= self.reach:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -180,14 +239,19 @@ class Cost:
     ways: tuple[tuple[CostRow, ...], ...]
     lifetime: Cost | None = None
 
-    @property
+    @cached_property
     def rows(self) -> tuple[CostRow, ...]:
         """The first row of every way."""
         return tuple(way[0] for way in self.ways)
 
     @cached_property
-    def split_rows(self) -> dict[frozenset[str], tuple[list[CostRow], list[CostRow]]]:
-        """The first rows as filters have parted them, by the names of what a filter counts."""
+    def without_lifetime(self) -> Cost:
+        """The same without the cost for the lifetime."""
+        return Cost(self.ways)
+
+    @cached_property
+    def menus(self) -> dict[tuple[str, ...], tuple[Menu, Menu]]:
+        """The first rows as filters have split them, by the names of what a filter counts."""
         return {}
 
     @cached_property

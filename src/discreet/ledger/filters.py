@@ -27,7 +27,7 @@ reaches 99.98 % of it. Which split serves best depends on the questions; see `di
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -39,8 +39,26 @@ from discreet.exact import exactly, float_above, float_below
 from discreet.ledger import pinned, pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import Amount, Cost, CostRow, State, menu, near_float, read_amount
-from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget_error, pay_row
+from discreet.ledger.costs import (
+    Amount,
+    Cost,
+    CostRow,
+    Lead,
+    Menu,
+    State,
+    menu,
+    near_float,
+    read_amount,
+)
+from discreet.ledger.limit import (
+    Limit,
+    Shortage,
+    another_limit_error,
+    as_guarantee,
+    how_many_like,
+    over_budget_error,
+    pay_row,
+)
 from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
 from discreet.privacy.guarantee import Guarantee
@@ -145,6 +163,11 @@ class Filter(Limit):
         """What is counted."""
         return frozenset(self.start())
 
+    @cached_property
+    def _names_in_order(self) -> tuple[str, ...]:
+        """What is counted: the account, then the tracks."""
+        return tuple(self.start())
+
     @property
     def account(self) -> pricing.DeltaAccount:
         """The δ account, and how much of it one answer may take beyond what it needs."""
@@ -188,25 +211,25 @@ class Filter(Limit):
 
     def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
         """The state after the best row that fits into that fraction of every track, and the row; None if none fits."""
-        usual, rest = cost.split_rows.get(self.names) or self._split_rows(cost)
-        return self._pay_roomiest(state, usual, fraction) or self._pay_roomiest(state, rest, fraction)
+        menus = cost.menus.get(self._names_in_order) or self._split_rows(cost)
+        return self._pay_roomiest(state, menus[0], fraction) or self._pay_roomiest(state, menus[1], fraction)
 
-    def _split_rows(self, cost: Cost) -> tuple[list[CostRow], list[CostRow]]:
+    def _split_rows(self, cost: Cost) -> tuple[Menu, Menu]:
         """The rows to pay with, and those of last resort."""
-        rows = self._rows(cost) or list(cost.rows)
+        rows = self._rows(cost)
+        if cost.rows and not rows:
+            raise another_limit_error()
+        last = [row for row in rows if pricing.is_last_resort(row)]
         usual = [row for row in rows if not pricing.is_last_resort(row)]
-        return cost.split_rows.setdefault(
-            self.names, (usual, [row for row in rows if pricing.is_last_resort(row)])
-        )
+        names = self._names_in_order
+        return cost.menus.setdefault(names, (Menu(usual, names), Menu(last, names)))
 
-    def _pay_roomiest(
-        self, state: State, rows: list[CostRow], fraction: Fraction
-    ) -> tuple[State, CostRow] | None:
-        best: tuple[list[Amount], State, CostRow] | None = None
-        contenders = rows if len(rows) == 1 else self._contenders(state, rows, fraction)
+    def _pay_roomiest(self, state: State, menu: Menu, fraction: Fraction) -> tuple[State, CostRow] | None:
+        contenders = menu.rows if len(menu.rows) == 1 else self._contenders(state, menu, fraction)
         if len(contenders) == 1:
             paid = pay_row(state, contenders[0])
             return (paid, contenders[0]) if self._is_open(paid, fraction) else None
+        best: tuple[list[Amount], State, CostRow] | None = None
         for row in contenders:
             paid = pay_row(state, row)
             room = self._room(paid, fraction)
@@ -214,41 +237,67 @@ class Filter(Limit):
                 best = room, paid, row
         return (best[1], best[2]) if best else None
 
-    def _contenders(self, state: State, rows: list[CostRow], fraction: Fraction) -> list[CostRow]:
+    def _contenders(self, state: State, menu: Menu, fraction: Fraction) -> Sequence[CostRow]:
         """The rows without those that are so clearly beaten that floats can tell; who decides among these decides among all.
 
         Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at most 2⁻¹²⁸, which is 3e-14
         of a total of 1e-25. So where a part of a total is at most two, it is right to 1e-13, and so are rooms; where it is
         more, the path is closed by far more than 1e-9. A row that is closed looks no roomier than 1e-13, an open one
         no less roomy than -1e-13. What is left out is closed for sure, or less roomy than another open row.
-        """
-        leak, totals = self._about_totals if fraction is _WHOLE else self._about(fraction)
-        sizes = [total for _, total in totals] + ([leak] if leak else [])
-        if min(sizes) < _SMALLEST or max(sizes) > _GREATEST:
-            return rows
-        spent = {name: near_float(of) for name, of in state.items()}
-        rooms = [_about_room(spent, row, leak, totals) for row in rows]
-        sure = max((room for room in rooms if room is not None), default=-math.inf) - _CLEARLY
-        return [row for row, room in zip(rows, rooms, strict=True) if room is None or room >= sure]
 
-    def _about(self, fraction: Fraction) -> tuple[float, list[tuple[str, float]]]:
-        """The account and every track, as floats."""
-        return near_float(fraction * self.leak), [
-            (track.name, near_float(fraction * track.total)) for track in self.tracks
+        **While it leads.** Let the best row be the only one left, its room r, and no other row's room above s ≥ 0. After
+        more was spent, at most the part u ≤ 1 of each total, no room has grown. The free part of the account and that of
+        its track are at most 1 and have each lost u at most, so its room has lost 3u at most: with 3u < r - s it is
+        still the only one left.
+        """
+        totals = self._totals if fraction is _WHOLE else self._about(fraction)
+        if not totals:
+            return menu.rows
+        if state.keys() != self.names:
+            raise another_limit_error()
+        amounts = map(near_float, map(state.__getitem__, self._names_in_order))
+        spent = [amount / total if total else amount for amount, total in zip(amounts, totals, strict=True)]
+        if menu.lead is not None and menu.lead.holds(totals, spent):
+            return (menu.lead.row,)
+        rooms = [_about_room(spent, amounts, totals) for amounts in menu.floats]
+        best = max((room for room in rooms if room is not None), default=-math.inf)
+        contenders = [
+            row for row, room in zip(menu.rows, rooms, strict=True) if room is None or room >= best - _CLEARLY
         ]
+        if len(contenders) == 1 and best > 0:
+            second = max([0.0, *(room for room in rooms if room is not None and room < best)])
+            menu.lead = Lead(contenders[0], totals, spent, (best - second - _CLEARLY) / 3)
+        return contenders
+
+    def _about(self, fraction: Fraction) -> tuple[float, ...]:
+        """The account and every track, as floats; nothing if one of them is too small or too great for floats."""
+        leak, *sums = (
+            near_float(fraction * total) for total in (self.leak, *(track.total for track in self.tracks))
+        )
+        sizes = [*sums, leak] if leak else sums
+        return (leak, *sums) if min(sizes) >= _SMALLEST and max(sizes) <= _GREATEST else ()
 
     @cached_property
-    def _about_totals(self) -> tuple[float, list[tuple[str, float]]]:
+    def _track_totals(self) -> list[tuple[str, Fraction]]:
+        return [(track.name, track.total) for track in self.tracks]
+
+    @cached_property
+    def _totals(self) -> tuple[float, ...]:
         return self._about(_WHOLE)
 
     def _is_open(self, state: State, fraction: Fraction) -> bool:
         """Whether the account and some track are not overdrawn."""
-        if fraction is _WHOLE:
-            leaked = state["delta"]
-            return (not leaked or leaked <= self.leak) and any(
-                state[one.name] <= one.total for one in self.tracks
-            )
-        return bool(self._room(state, fraction))
+        if fraction is not _WHOLE:
+            return bool(self._room(state, fraction))
+        leaked = state["delta"]
+        if leaked and leaked > self.leak:
+            return False
+        for name, total in self._track_totals:
+            amount = state[name]
+            # a float is infinity, and slow to compare with a fraction
+            if not isinstance(amount, float) and amount <= total:
+                return True
+        return False
 
     def shortage(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Shortage:
         """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a track."""
@@ -371,20 +420,17 @@ def _keeps(limit: Filter, track: Track, epsilon: Fraction) -> bool:
     return pinned.holds(epsilon, rest, order, track.total * Fraction(order))
 
 
-def _about_room(
-    spent: Mapping[str, float], row: CostRow, leak: float, totals: list[tuple[str, float]]
-) -> float | None:
-    """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed, None if floats cannot say."""
-    more, track = row.floats, -math.inf
-    if spent.keys() != more.keys():
-        return None
-    for name, total in totals:
-        room = 1 - (spent[name] + more[name]) / total
-        track = max(track, room)
-    leaked = spent["delta"] + more["delta"]
-    if not leak:
-        return None if leaked else track
-    free = 1 - leaked / leak
+def _about_room(spent: Sequence[float], amounts: Sequence[float], totals: Sequence[float]) -> float | None:
+    """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed, None if floats cannot say.
+
+    What is spent comes as fractions of the totals; the account is the first of them.
+    """
+    track = -math.inf
+    for used, amount, total in zip(spent[1:], amounts[1:], totals[1:], strict=True):
+        track = max(track, 1 - (used + amount / total))
+    if not totals[0]:
+        return None if spent[0] or amounts[0] else track
+    free = 1 - (spent[0] + amounts[0] / totals[0])
     return -math.inf if free < -_CLEARLY or track < -_CLEARLY else free * track
 
 

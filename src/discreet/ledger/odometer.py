@@ -120,10 +120,13 @@ class Odometer(Limit):
         now: datetime | str | None = None,
     ) -> State:
         usual = [row for row in cost.rows if not pricing.is_last_resort(row)]
-        after = self._within(state, usual) or self._within(state, cost.rows)
+        without_delta = [row for row in usual if not row.amounts["delta"]]
+        after = (
+            self._within(state, without_delta) or self._within(state, usual) or self._within(state, cost.rows)
+        )
         if not after:
             needed = min(row.amounts["delta"] for row in cost.rows)
-            short = Shortage(needed, self.leak - state["delta"])
+            short = Shortage(needed, max(Fraction(0), self.leak - state["delta"]))
             raise over_budget_error(self.budget(state), short)
         # the account is finite, so it is kept for those that need it
         return min(after, key=lambda paid: (paid["delta"] > state["delta"], self._least(paid)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost
-from discreet.ledger.split import canonical_value
+from discreet.ledger.split import split_body
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
@@ -110,17 +111,20 @@ class Entry:
         return asdict(self)
 
 
-def entry_of(row: LedgerRow, value: Callable[[str], Any] = canonical_value) -> Entry:
-    """The entry that a row holds, after it was checked; `value` as in `chain.read_row`."""
-    body = chain.read_row(row, value=value)
+def entry_of(row: LedgerRow, split: Callable[[str], dict[str, Any] | None] = split_body) -> Entry:
+    """The entry that a row holds, after it was checked; `split` as in `chain.read_row`."""
+    body = chain.read_row(row, split=split)
     body["answer"], body["hash"] = chain.answer_of(row), row.hash
-    if not _NEEDED <= body.keys() <= _KNOWN:
+    if not _are_fields(tuple(body)):
         raise chain.damaged_error(f"row {row.number} has other fields than were written.")
-    # Without `__init__`, which would set each of them by itself: a long ledger is checked by a hundred thousand of these.
+    # `__init__` would set each field on its own, and a long ledger has a hundred thousand entries.
     entry = object.__new__(Entry)
-    vars(entry).update(body)
+    object.__setattr__(entry, "__dict__", body)
     return entry
 
 
-_NEEDED = frozenset(one.name for one in fields(Entry) if one.default is MISSING)
-_KNOWN = frozenset(one.name for one in fields(Entry))
+@lru_cache(maxsize=100)
+def _are_fields(names: tuple[str, ...]) -> bool:
+    """Whether these are fields of an entry, and all that it needs."""
+    needed = {field.name for field in fields(Entry) if field.default is MISSING}
+    return needed <= set(names) <= {field.name for field in fields(Entry)}

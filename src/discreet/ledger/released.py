@@ -68,7 +68,7 @@ def _status(entry: Entry, answer: Entry | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _guarantee_words(wire: str | None) -> Mapping[str, str]:
-    """The guarantee that was charged, and its ε for the eye."""
+    """The guarantee that was charged, and its ε as text."""
     if wire is None:
         return {"guarantee": "–", "epsilon": "–"}
     guarantee = from_json(wire)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
+from discreet.exact import upper_bound_text
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
@@ -48,10 +48,12 @@ class StatedGuarantee:
     def headline(self) -> str:
         """The guarantee in one sentence."""
         if self.guarantee is None:
-            reached = f"ε = {_round_up(self.epsilon)} at δ = {_round_up(self.delta)} for {self.unit}"
+            reached = (
+                f"ε = {upper_bound_text(self.epsilon)} at δ = {upper_bound_text(self.delta)} for {self.unit}"
+            )
             return f"No limit; {reached}, {self.over}."
-        at = f" at δ = {_round_up(self.delta)}" if self.delta else ""
-        return f"ε = {_round_up(self.epsilon)}{at} for {self.unit}, {self.over}."
+        at = f" at δ = {upper_bound_text(self.delta)}" if self.delta else ""
+        return f"ε = {upper_bound_text(self.epsilon)}{at} for {self.unit}, {self.over}."
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -127,12 +129,6 @@ def _state_epsilon(
     points = ((delta, guarantee.epsilon(delta)) for delta in deltas if delta < 1)
     delta, epsilon = next((point for point in points if math.isfinite(point[1])), (own, math.inf))
     return StatedGuarantee(unit, guarantee, epsilon, delta, over, why)
-
-
-def _round_up(value: float) -> str:
-    """Six digits, rounded up, but for the margin that the numerics add against floating point."""
-    plain = Decimal(f"{value:.10e}")
-    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(plain)):g}"
 
 
 _FILTER = (

@@ -50,7 +50,7 @@ def page(facts: Mapping[str, Any], block: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """A share of a limit, for the eye."""
+    """A fraction of a limit, as text."""
     return f"{share:.1%}".replace("%", " %")
 
 

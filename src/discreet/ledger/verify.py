@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from discreet import check
@@ -36,7 +36,7 @@ from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.limit import Limit
 from discreet.ledger.opening import check_link, first_description, running_total, validate_anchor
 from discreet.ledger.receipt import Entry, entry_of
-from discreet.ledger.split import canonical_value
+from discreet.ledger.split import BodySplitter
 from discreet.ledger.store import Store
 from discreet.ledger.window import WindowedLimit
 from discreet.privacy.wire import from_json
@@ -160,8 +160,11 @@ class _Walk:
         self.state = self.limit.start()
         self.recomputed: State | None = self.state
         self.stated_totals: Mapping[str, Any] = self.state.to_dict()
-        # for this walk alone: whoever is given an entry may do with it as he likes
-        self.value = lru_cache(maxsize=_KEPT)(canonical_value)
+        #: The stated totals of a charge that followed, of which each text is known to be that of its amount.
+        self.checked_totals: Mapping[str, Any] = {}
+        self.asker = cache(Asker)
+        # for this walk alone, because its entries share costs
+        self.split = BodySplitter().split
         self.costs: dict[int, tuple[Any, Cost | None]] = {}
         self.compared: tuple[Cost, Cost, bool] | None = None
         self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
@@ -171,7 +174,7 @@ class _Walk:
         self.rows += 1
         self.anchored |= is_anchor
         try:
-            entry = entry_of(row, self.value)
+            entry = entry_of(row, self.split)
             self._link(row, entry)
             self._follow(entry)
             if entry.time < self.latest:
@@ -226,6 +229,7 @@ class _Walk:
             self.damage(f"row {entry.number} is of a kind that has no place there.")
         if entry.state == self.stated_totals:
             return self.state
+        self.checked_totals = {}
         after = running_total(self.limit, entry.number, entry.state)
         if after != self.state:
             self.damage(f"row {entry.number} changes the total without a charge.")
@@ -250,9 +254,10 @@ class _Walk:
     def _charge(self, entry: Entry) -> State:
         """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
         stored, today = self._cost(entry), self.cost_today(entry.guarantee)
-        asker = Asker(entry.analyst, entry.project)
+        asker = self.asker(entry.analyst, entry.project)
         after = self._admit(self.state, stored, entry.time, asker)
-        follows = after is not None and after.to_dict() == entry.state
+        follows = after is not None and after.is_stated(entry.state, self.state, self.checked_totals)
+        self.checked_totals = entry.state if follows else {}
         if after is None or not follows:
             after = running_total(self.limit, entry.number, entry.state)
             self.damage(
@@ -271,8 +276,8 @@ class _Walk:
             )
         if (
             isinstance(self.limit, WindowedLimit)
+            and self.limit.enter(self.state, entry.time) is not self.state
             and self.state != self.limit.start()
-            and self.limit.enter(self.state, entry.time) != self.state
         ):
             self._remark("W2", entry.number)
         self.unsettled[entry.number] = entry.key, entry.held

@@ -25,12 +25,13 @@ is asked, and basic composition holds under any adaptivity: all together keep (E
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from discreet import check
@@ -101,7 +102,15 @@ class WindowedLimit(Limit):
 
     def knows(self, state: State) -> bool:
         lifetime = self.lifetime is None or self.lifetime.knows(state.under(_LIFETIME))
-        return lifetime and self.each.knows(state.under(_WINDOW))
+        return lifetime and self.each.knows(state.under(_WINDOW)) and self._is_dated(state)
+
+    def _is_dated(self, state: State) -> bool:
+        """Whether a state was never charged, or lies in a window of the calendar, not before its first one."""
+        if _NUMBER not in state:
+            return _FIRST not in state
+        first, number = state.get(_FIRST, math.inf), state[_NUMBER]
+        in_order = 0 <= first <= number <= _window_number(self.length, datetime.max.replace(tzinfo=UTC))
+        return in_order and first == int(first) and number == int(number)
 
     def start(self) -> State:
         state = State({}).replace_under(_WINDOW, self.each.start())
@@ -131,7 +140,7 @@ class WindowedLimit(Limit):
     ) -> State:
         """To the window and to the lifetime; whichever refuses, nothing is charged to either."""
         try:
-            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), asker=asker)
+            inside = self.each.admit(state.under(_WINDOW), cost.without_lifetime, asker=asker)
         except OverBudget as refused:
             self._say_if_ahead(refused, state, now)
             raise
@@ -159,11 +168,11 @@ class WindowedLimit(Limit):
 
     def enter(self, state: State, now: datetime | str | None) -> State:
         """The state in the window of that time, with nothing spent in it if it is a new one."""
-        number = Fraction(_window_number(self.length, _moment(now)))
-        if number <= state.get(_NUMBER, Fraction(-1)):
+        number = _window_at(self.length, now)
+        if number <= state.get(_NUMBER, -1):
             return state
-        first = state.get(_FIRST, number)
-        return State({**state.replace_under(_WINDOW, self.each.start()), _NUMBER: number, _FIRST: first})
+        entered = state.replace_under(_WINDOW, self.each.start())
+        return State({_FIRST: Fraction(number), **entered, _NUMBER: Fraction(number)})
 
     def budget(
         self,
@@ -216,12 +225,19 @@ def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedL
     return WindowedLimit(each, length, lifetime)
 
 
+@lru_cache(maxsize=100)
 def _period(length: Any) -> tuple[int, str]:
     """How many of which unit of time."""
     found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
     if found is None:
         raise _window_error("a window is a length of time in words.", "window='30 days', window='month'")
     return int(found[1] or 1), found[2]
+
+
+@lru_cache(maxsize=100)
+def _window_at(length: str, now: datetime | str | None) -> int:
+    """The number of the window of that time."""
+    return _window_number(length, _moment(now))
 
 
 def _window_number(length: str, moment: datetime) -> int:

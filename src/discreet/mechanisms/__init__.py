@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise and privacy together: every mechanism states its guarantee before it sees any data.
 
-mechanism.py     Mechanism, Release, Refusal                               ◄ read this first
-digits.py        a released number and its interval as people read them
-distributions.py whole-number noise: its draw, its tail bound, its guarantee
-additive.py      Laplace, Gaussian, Geometric, DiscreteGaussian on numbers and vectors
-queries.py       count, counts, histogram, sum, mean, variance, statistical: questions about records
-                 query.py (base), counting.py, moments.py, shares.py, exact.py (what a record counts as)
-local.py         randomized response and unary encodings: local privacy
-choice.py        exponential mechanism, permute-and-flip, noisy max, top-k                 + choice.proof.md
-threshold.py     sparse vector: which answers lie above a line                          + threshold.proof.md
-partition.py     which keys may be named (with truncated.py, a distribution of noise)            + partition.proof.md
-combine.py       then, both, select_best: mechanisms from mechanisms
-analysis.py      AdaptiveQueries, Thresholdout (with generalisation.py)                  + analysis.proof.md
-quantile.py      Quantile, Median; several at once in quantiles.py                        + quantile.proof.md
-bounds.py        Bounds of numbers of unknown range; their mean and sum in unknown.py
-sensitivity.py   global, local and smooth sensitivity; check_callback
-smooth/          answers with noise in proportion to their smooth sensitivity              + smooth.proof.md
-conformance.py   check_mechanism: what every mechanism owes, as a test suite
-propose.py       ProposeTestRelease; the test itself in stability.py, check_distance in distance.py  + propose.proof.md
-                 proposals.py (medians, spreads, reciprocals), search.py (which bound?), guided.py (a released bound)
-stable.py        values without noise where nobody could have changed them: votes, modes, winners
-                 prediction.py (variance of a regression), ptr.py (all of these under one name)
-secret.py        Secret: read from data, and never shown by accident; instance.py, what one record loses
+mechanism.py      Mechanism, Release, Refusal                            ◄ read this first
+amount.py         the amount of noise, stated in one way
+digits.py         a released number and its interval as people read them
+distributions.py  whole-number noise: its draw, its tail bound, its guarantee
+additive.py       Laplace, Gaussian, Geometric, DiscreteGaussian on numbers and vectors
+queries.py        count, counts, histogram, sum, mean, variance, statistical: queries about records
+                  query.py (base), counting.py, moments.py, exact.py (what a record counts as)
+local.py          randomized response and unary encodings: local privacy
+choice.py         exponential mechanism, permute-and-flip, noisy max, top-k
+threshold.py      sparse vector: which answers lie above a line
+conversation.py   answers to adaptive questions: charged once, and never copied
+partition.py      private keys and their counts
+combine.py        then, both, select_best: mechanisms from mechanisms
+analysis.py       AdaptiveQueries, Thresholdout, and what they say of the population
+quantile.py       Quantile, Median, and several quantiles at once
+bounds.py         bounds of numbers of unknown range; UnboundedMean, UnboundedSum
+sensitivity.py    global, local and smooth sensitivity; check_callback
+smooth/           noise in proportion to smooth sensitivity
+conformance.py    check_mechanism: what every mechanism owes, as a test suite
+propose.py        ProposeTestRelease, ProposeSearchRelease; the test itself is in stability.py
+                  proposals.py (medians, spreads, reciprocals), distance.py (check_distance)
+guided.py         a private bound on the sensitivity, then noise for it
+                  prediction.py (variance of a regression's prediction, with gram.py)
+stable.py         exact values that no single record can change: votes, modes, winners
+ptr.py            propose, guided and stable under one name
+secret.py         Secret: a value without noise, never shown by accident
+                  instance.py (the loss of one record)
+
+A proof stands beside its file: `choice.proof.md` proves what `choice.py` promises.
 """
 
 from __future__ import annotations
@@ -36,8 +43,14 @@ from discreet.mechanisms.additive import (
     Laplace,
     classic_gaussian_scale,
 )
-from discreet.mechanisms.analysis import AdaptiveQueries, Conversation, Thresholdout
-from discreet.mechanisms.bounds import Bounds
+from discreet.mechanisms.analysis import (
+    AdaptiveQueries,
+    Conversation,
+    Thresholdout,
+    expected_gap,
+    population_error,
+)
+from discreet.mechanisms.bounds import Bounds, UnboundedMean, UnboundedSum
 from discreet.mechanisms.choice import (
     Choice,
     ExponentialMechanism,
@@ -52,7 +65,6 @@ from discreet.mechanisms.choice import (
 from discreet.mechanisms.combine import Best, Both, Chosen, Then, both, select_best, then
 from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.distance import check_distance
-from discreet.mechanisms.generalisation import expected_gap, population_error
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.mechanisms.local import (
     LocalEstimate,
@@ -63,10 +75,15 @@ from discreet.mechanisms.local import (
 )
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.mechanisms.partition import PartitionSelection, StabilityHistogram
-from discreet.mechanisms.propose import ProposeTestRelease
-from discreet.mechanisms.quantile import Median, Quantile, private_median, private_quantile
-from discreet.mechanisms.quantiles import Quantiles, private_quantiles
-from discreet.mechanisms.search import ProposeSearchRelease
+from discreet.mechanisms.propose import ProposeSearchRelease, ProposeTestRelease
+from discreet.mechanisms.quantile import (
+    Median,
+    Quantile,
+    Quantiles,
+    private_median,
+    private_quantile,
+    private_quantiles,
+)
 from discreet.mechanisms.secret import Secret
 from discreet.mechanisms.sensitivity import (
     GlobalSensitivity,
@@ -78,7 +95,6 @@ from discreet.mechanisms.sensitivity import (
 )
 from discreet.mechanisms.stable import StableArgmax, StableMode, StableTopK, StableValue, StableVote
 from discreet.mechanisms.threshold import AboveThreshold, Questions, SparseVector
-from discreet.mechanisms.unknown import UnboundedMean, UnboundedSum
 
 __all__ = [
     "AboveThreshold",

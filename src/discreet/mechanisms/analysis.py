@@ -1,63 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adaptive data analysis: many questions to the same records, each chosen after the answers before it.
+"""Adaptive data analysis: many questions to the same records, each chosen by earlier answers.
 
     rule = AdaptiveQueries(records=10_000, queries=50, rho=0.01)
-    rule.error(0.95), rule.population_error(0.95)       # for all answers at once, before any data are seen
-    with rule.open(records) as conversation:            # the whole price is due now
+    rule.error(0.95), rule.population_error(0.95)  # for all answers at once; needs no data
+    with rule.open(records) as conversation:  # the whole guarantee is spent now
         conversation.ask(lambda record: record.smokes)
 
     rule = Thresholdout(records=5_000, threshold=0.04, overfits=10, queries=1_000, epsilon=1)
     with rule.open(train=train, holdout=holdout) as conversation: ...
 
-A question is a function of *one* record with a value in [0, 1], which is asked of every record; the answer is about its
-mean. A value beyond 0 or 1 is clipped; one that is no number, or a function that raises, counts as 1/2, because an error
-would reveal that such a record exists.
+A question φ is a function of *one* record with a value in [0, 1]. The answer is the noisy mean of φ
+over the records, φ(S). Values beyond 0 or 1 are clipped. A value that is not a number counts as
+1/2, and so does a question that raises: an error would reveal the record.
 
-**Guarantee.** All answers together have `guarantee`, for one *replaced* record; their number is public. Values are
-whole multiples of a power of two and summed as exact integers, noise is drawn exactly, and answers are clipped to
-[0, 1] afterwards.
+**Guarantee.** All answers together have `guarantee`, for one *replaced* record; their number is
+public. Values are multiples of a power of two and are summed as exact integers, noise is drawn
+exactly, and answers are clipped to [0, 1] afterwards.
 
-Why it holds: analysis.proof.md. What would break it: a question that remembers, prints or sends what it sees, that looks
-at more than one record, or that takes long for some records (an analyst who cannot be trusted with that needs a
-sandbox); opening the same records twice without adding both guarantees.
+If the records are independent draws from a population, the same guarantee bounds how far an answer
+is from the mean of φ over the population, φ(P). `expected_gap` and `population_error` state that
+bound for every population, every analyst and any number of adaptive questions.
+
+Why it holds: analysis.proof.md. What would break it: a question that stores or sends what it sees,
+looks at more than one record, or runs longer for some records (run untrusted questions in a
+sandbox); the same records opened twice without adding both guarantees. For the population also
+records that are not independent, and a guarantee for records that are added or removed.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from threading import Lock
-from typing import Any, NoReturn, Self
+from typing import Any
 
 import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import exactly, float_above
+from discreet.mechanisms.amount import APPROXIMATE, CONCENTRATED, PURE, one_amount
+from discreet.mechanisms.conversation import OpenConversation
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.exact import numbers_within
-from discreet.mechanisms.generalisation import expected_gap, population_error
+from discreet.mechanisms.expression import CallRepr
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales
-from discreet.noise.source import is_private
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
-__all__ = ["AdaptiveQueries", "Conversation", "Thresholdout"]
+__all__ = ["AdaptiveQueries", "Conversation", "Thresholdout", "expected_gap", "population_error"]
 
 Question = Callable[[Any], Any]
 
 _NUDGE = 1e-15
-_LEAST_BITS, _MOST_BITS = 10, 30  # of the fractions that a value in [0, 1] is rounded to
+_MIN_BITS, _MAX_BITS = 10, 30  # of the fractions that a value in [0, 1] is rounded to
+#: The parts of the error probability that `population_error` tries for the answers; the rest is drift.
+_SHARES = (0.5, 0.9, 0.99, 1.0)
+_SLACKS = np.geomspace(1e-4, 0.5, 30)
+_EPSILONS = np.append(0.0, np.geomspace(1e-3, 4.0, 16))
+_UP = 1 + 1e-9
 
 
-class _Analysis(ABC):
-    """What both rules have in common: a public number of records, a guarantee, errors."""
+class _Analysis(CallRepr, ABC):
+    """The public number of records, the guarantee and the margins of error of both rules."""
 
     def __init__(self, records: int, queries: int, unit: str) -> None:
         self.records = check.whole(records=records)
@@ -67,7 +76,7 @@ class _Analysis(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole conversation costs one record that is replaced."""
+        """The guarantee of the whole conversation for one replaced record."""
         return self._guarantee
 
     @property
@@ -80,40 +89,43 @@ class _Analysis(ABC):
         return self._guarantee.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
-        """How far any answer is from the mean over the records, at most, all of them at once."""
+        """The margin of error of all answers at once, as estimates of the mean over the records."""
         beta = 1 - check.inner_probability(confidence=confidence)
-        rounding = Fraction(1, 1 << self._bits)  # half of it by rounding values, the rest by dividing
+        # Rounding the values takes half of it, the division at the end the rest.
+        rounding = Fraction(1, 1 << self._bits)
         return float_above(Fraction(self._reach(beta), self.records << self._bits) + rounding)
 
     def population_error(self, confidence: float = CONFIDENCE) -> float:
-        """How far any answer is from the mean over the population, at most, all of them at once.
-
-        The population is what the records are independent draws from; see `mechanisms.generalisation`.
-        """
+        """The margin of error of all answers at once, as estimates of the mean over the population."""
         return population_error(self._guarantee, self.error, confidence)
 
     def expected_gap(self) -> float:
-        """A bound on |E[φ(records) - φ(population)]| for the question φ that somebody chose by the answers."""
+        """A bound on |E[φ(S) - φ(P)]| for any question φ that is chosen by looking at the answers."""
         return expected_gap(self._guarantee)
 
     def _scale_in_cells(self, multiplier: float, widest: int = 1) -> float:
-        """The scale on a grid on which rounding stays below a tenth of the noise, and n values fit in 62 bits."""
-        wanted = math.ceil(math.log2(self.records / multiplier)) + 3
-        self._bits = min(max(_LEAST_BITS, wanted), _MOST_BITS, 61 - self.records.bit_length())
+        """The scale in cells of a grid: rounding is below a tenth of the noise, and sums fit in 62 bits."""
+        bits_for_noise = math.ceil(math.log2(self.records / multiplier)) + 3
+        self._bits = min(max(_MIN_BITS, bits_for_noise), _MAX_BITS, 61 - self.records.bit_length())
         scale = multiplier * (1 << self._bits)
-        Scales(exactly(widest * scale))  # refuses, now and not while answering, what cannot be drawn exactly
+        # A scale that cannot be drawn exactly is refused here, before any answer.
+        Scales(exactly(widest * scale))
         return scale
 
     @abstractmethod
     def _reach(self, beta: float) -> int:
-        """How many cells the sum may be off, save with probability β."""
+        """The margin of error of the sum in cells, exceeded with probability at most β."""
 
 
 class AdaptiveQueries(_Analysis):
-    """A fixed number of adaptively chosen questions, each answered with noise of its own.
+    """A fixed number of adaptively chosen questions, each answered with fresh noise.
 
-    **Guarantee.** `queries` answers with Gaussian noise for `rho`, or for `epsilon` and `delta`; with Laplace noise for
-    `epsilon` alone. Never more than was asked for, and the whole of it when `open` is called.
+    Use it if most questions need an answer; `Thresholdout` answers many more, as long as the
+    training set does not mislead.
+
+    **Guarantee.** `queries` answers with Gaussian noise for `rho`, or for `epsilon` and `delta`;
+    with Laplace noise for `epsilon` alone. Never more than the stated amount, all of it spent when
+    `open` is called.
 
     >>> rule = AdaptiveQueries(records=1_000, queries=10, epsilon=1)
     >>> rule.guarantee.epsilon(delta=0), round(rule.error(0.95), 3)
@@ -134,19 +146,20 @@ class AdaptiveQueries(_Analysis):
         unit: str = "record",
     ) -> None:
         super().__init__(records, queries, unit)
-        kind, multiplier, kept = _amount(epsilon, delta, rho, self.queries)
+        kind, multiplier, is_within = _noise_for(epsilon, delta, rho, self.queries)
         scale = self._scale_in_cells(multiplier)
-        self.distribution, self._guarantee = self._with(kind(scale))
+        self.distribution, self._guarantee = self._with_noise(kind(scale))
         nudge = _NUDGE
-        while not kept(self._guarantee):  # past every rounding
+        # Rounding can leave the guarantee just above the amount; then the scale grows.
+        while not is_within(self._guarantee):
             scale, nudge = scale * (1 + nudge), 2 * nudge
-            self.distribution, self._guarantee = self._with(kind(scale))
+            self.distribution, self._guarantee = self._with_noise(kind(scale))
 
     def open(self, data: Sequence[Any]) -> Conversation:
         """A conversation about these records; the whole guarantee is spent now."""
         return _Answers(self, _snapshot("data", data, self.records))
 
-    def _with(self, distribution: NoiseDistribution) -> tuple[NoiseDistribution, Guarantee]:
+    def _with_noise(self, distribution: NoiseDistribution) -> tuple[NoiseDistribution, Guarantee]:
         return distribution, self.queries * distribution.guarantee_for(1 << self._bits, 1, **self._words)
 
     def _reach(self, beta: float) -> int:
@@ -154,16 +167,18 @@ class AdaptiveQueries(_Analysis):
 
 
 class Thresholdout(_Analysis):
-    """A hold-out set that can be used again and again, until the training set has misled `overfits` times.
+    """A reusable hold-out set: it answers until the training set has misled `overfits` times.
 
-    A question is asked of a training set, which the analyst may look at, and of the hold-out. While both agree to within
-    about `threshold`, the answer is the training mean; otherwise it is the hold-out mean with noise, and one
-    overfit is used up. After the last one, or after `queries` questions, the conversation is over.
+    Each question goes to a training set, which the analyst may look at, and to the hold-out set.
+    While both agree to within about `threshold`, the answer is the training mean. Otherwise it is
+    the hold-out mean with noise, and one overfit is used up. After the last overfit, or after
+    `queries` questions, the conversation is over.
 
-    **Guarantee.** ε-differential privacy of one replaced hold-out record for the whole conversation, ε = `epsilon`.
+    **Guarantee.** The whole conversation is ε-differentially private for one replaced hold-out
+    record, with ε = `epsilon`. The training set is not protected.
 
-    Why it holds: analysis.proof.md (after Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015): a sparse vector with a
-    fresh line after every overfit, and one noisy answer for each.
+    Why it holds: analysis.proof.md (after Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015): a
+    sparse vector with a fresh line after every overfit, and one noisy answer for each.
 
     >>> rule = Thresholdout(records=1_000, threshold=0.1, overfits=1, queries=100, epsilon=1)
     >>> rule.guarantee.epsilon(delta=0)
@@ -189,17 +204,18 @@ class Thresholdout(_Analysis):
         self.epsilon = check.moderate(epsilon=epsilon)
         scale = self._scale_in_cells(2 * self.overfits / self.epsilon, widest=4)
         self.line = int(Grid(-self._bits).cells(exactly(self.threshold) * self.records))
-        self._guarantee, nudge = self._with(scale), _NUDGE
-        while self._guarantee.epsilon(0.0) > self.epsilon:  # past every rounding
+        self._guarantee, nudge = self._with_scale(scale), _NUDGE
+        # Rounding can leave the guarantee just above ε; then the scale grows.
+        while self._guarantee.epsilon(0.0) > self.epsilon:
             scale, nudge = scale * (1 + nudge), 2 * nudge
-            self._guarantee = self._with(scale)
+            self._guarantee = self._with_scale(scale)
 
     def open(self, *, train: Sequence[Any], holdout: Sequence[Any]) -> Conversation:
-        """A conversation about this hold-out; the noise of the line is drawn and the whole guarantee spent now."""
+        """A conversation about this hold-out set; the whole guarantee is spent now."""
         return _HeldOut(self, _snapshot("train", train, None), _snapshot("holdout", holdout, self.records))
 
-    def _with(self, scale: float) -> Guarantee:
-        """Line Lap(2s), comparison Lap(4s), answer Lap(s): ε/4, ε/4 and ε/2 of every overfit's share."""
+    def _with_scale(self, scale: float) -> Guarantee:
+        """Line Lap(2s), comparison Lap(4s), answer Lap(s): ε/4, ε/4 and ε/2 of the ε of one overfit."""
         self.line_noise, self.question_noise = LaplaceDistribution(2 * scale), LaplaceDistribution(4 * scale)
         self.answer_noise = LaplaceDistribution(scale)
         cell = 1 << self._bits
@@ -208,54 +224,30 @@ class Thresholdout(_Analysis):
         return self.overfits * (spent + self.answer_noise.guarantee_for(cell, 1, **self._words))
 
     def _reach(self, beta: float) -> int:
-        """The line and the comparisons, or the noise of an answer, whichever is more; a third of β for each."""
-        share = beta / 3
-        quiet = self.line + self.line_noise.tail_bound(share / self.overfits)
-        quiet += self.question_noise.tail_bound(share / self.queries) + 1
-        return max(quiet, self.answer_noise.tail_bound(share / self.overfits))
+        """The greater of the errors of a training mean and of a noisy answer; β/3 for each noise."""
+        beta_of_noise = beta / 3
+        training_error = self.line + self.line_noise.tail_bound(beta_of_noise / self.overfits)
+        training_error += self.question_noise.tail_bound(beta_of_noise / self.queries) + 1
+        return max(training_error, self.answer_noise.tail_bound(beta_of_noise / self.overfits))
 
 
-class Conversation(ABC):
-    """Answers to questions that may depend on the answers before.
+class Conversation(OpenConversation, ABC):
+    """Answers about the mean of a question over the records.
 
-    **Guarantee.** All answers together have `guarantee`. The object can neither be copied nor carried into another process,
-    since two copies could ask twice as much. `private` is False once anything was drawn under a test's seed.
+    **Guarantee.** As `OpenConversation`: `remaining` questions, in one process.
     """
 
-    def __init__(self, rule: _Analysis) -> None:
-        self.guarantee, self.private, self.remaining = rule.guarantee, is_private(), rule.queries
-        self._lock, self._process = Lock(), os.getpid()
+    _reopen = "conversation = rule.open(…)   # spends the guarantee again"
 
-    @property
-    def closed(self) -> bool:
-        """Whether no more questions are answered."""
-        return self.remaining == 0
+    def __init__(self, rule: _Analysis) -> None:
+        super().__init__(rule.guarantee, rule.queries)
 
     def ask(self, question: Question) -> float:
-        """About the mean of `question` over the records; refused when the conversation is over."""
+        """The noisy mean of `question` over the records, within [0, 1]."""
         check.function(question=question)
-        # before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever
-        if self._process != os.getpid():
-            raise _conversation_error("this conversation belongs to another process")
-        with self._lock:
-            if self.closed:
-                raise _conversation_error("this conversation is over")
-            self.remaining -= 1
-            self.private = self.private and is_private()
+        with self._one_answer():
+            self._remaining -= 1
             return min(1.0, max(0.0, float(self._answer(question))))
-
-    def close(self) -> None:
-        """Answer nothing more."""
-        self.remaining = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _conversation_error("a conversation cannot be copied")
 
     @abstractmethod
     def _answer(self, question: Question) -> Fraction:
@@ -263,7 +255,7 @@ class Conversation(ABC):
 
 
 class _Answers(Conversation):
-    """Every answer is the mean with noise."""
+    """Each answer is the mean with noise."""
 
     def __init__(self, rule: AdaptiveQueries, records: tuple[Any, ...]) -> None:
         super().__init__(rule)
@@ -285,54 +277,49 @@ class _HeldOut(Conversation):
 
     def _answer(self, question: Question) -> Fraction:
         rule, bits = self._rule, self._rule._bits  # noqa: SLF001 - rule and conversation are one
-        seen = Fraction(_total(question, self._train, bits), len(self._train))
-        held = _total(question, self._holdout, bits)
-        gap = abs(held - math.floor(seen * rule.records))  # a whole number that moves by one value at most
+        train_mean = Fraction(_total(question, self._train, bits), len(self._train))
+        holdout_total = _total(question, self._holdout, bits)
+        # The gap is a whole number. One hold-out record moves it by the size of one value at most.
+        gap = abs(holdout_total - math.floor(train_mean * rule.records))
         if gap <= self._line + rule.question_noise.draw():
-            return seen / (1 << bits)
+            return train_mean / (1 << bits)
         self.overfits -= 1
         self._line = self._fresh_line()
         if not self.overfits:
             self.close()
-        return Fraction(held + rule.answer_noise.draw(), rule.records << bits)
+        return Fraction(holdout_total + rule.answer_noise.draw(), rule.records << bits)
 
     def _fresh_line(self) -> int:
         return int(self._rule.line + self._rule.line_noise.draw())
 
 
-def _amount(
+def _noise_for(
     epsilon: float | None, delta: float | None, rho: float | None, queries: int
 ) -> tuple[type[NoiseDistribution], float, Callable[[Guarantee], bool]]:
-    """The distribution, its scale in values for so many answers, and whether a guarantee is within what was asked for."""
-    given = [value is not None for value in (epsilon, delta, rho)]
-    if given == [True, False, False]:
-        total = check.moderate(epsilon=epsilon)
-        return LaplaceDistribution, queries / total, lambda guarantee: guarantee.epsilon(0.0) <= total
-    if given == [False, False, True]:
-        most = check.moderate(rho=rho)
+    """The distribution, its scale in values for this number of answers, and whether a guarantee is within the amount."""
+    amount = one_amount({"epsilon": epsilon, "delta": delta, "rho": rho}, PURE, APPROXIMATE, CONCENTRATED)
+    if tuple(amount) == PURE:
+        return (
+            LaplaceDistribution,
+            queries / amount["epsilon"],
+            lambda guarantee: guarantee.epsilon(0.0) <= amount["epsilon"],
+        )
+    if tuple(amount) == CONCENTRATED:
         return (
             GaussianDistribution,
-            math.sqrt(queries / (2 * most)),
-            lambda guarantee: guarantee.concentrated() <= most,
+            math.sqrt(queries / (2 * amount["rho"])),
+            lambda guarantee: guarantee.concentrated() <= amount["rho"],
         )
-    if given == [True, True, False]:
-        point, lost = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
-        one = calibrate(privacy.gaussian, to=privacy.approximate(point, lost))
-        return (
-            GaussianDistribution,
-            math.sqrt(queries) * one,
-            lambda guarantee: guarantee.delta(point) <= lost,
-        )
-    raise BadParameter(
-        "DP107",
-        "the amount of noise must be stated in one way: epsilon, or epsilon and delta, or rho.",
-        why="two statements could contradict each other, and without one there is no noise to add.",
-        fix="epsilon=1.0",
+    multiplier = calibrate(privacy.gaussian, to=privacy.approximate(amount["epsilon"], amount["delta"]))
+    return (
+        GaussianDistribution,
+        math.sqrt(queries) * multiplier,
+        lambda guarantee: guarantee.delta(amount["epsilon"]) <= amount["delta"],
     )
 
 
 def _total(question: Question, records: tuple[Any, ...], bits: int) -> int:
-    """The sum of the values in whole cells; each is asked on its own, and nothing that happens there shows."""
+    """The sum of the values in whole cells. The question sees one record at a time and cannot fail."""
     return int(np.sum(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question))))
 
 
@@ -348,17 +335,81 @@ def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:
     if size is not None and len(data) != size:
         raise BadParameter(
             "DP107",
-            f"the rule is made for {size} records, and {name} has {len(data)}.",
-            why="noise is measured against the number of records, which is public here.",
+            f"the rule is for {size} records, but {name} has {len(data)}.",
+            why="the noise is made for this public number of records.",
             fix=f"records={len(data)}",
         )
     return tuple(data)
 
 
-def _conversation_error(what: str) -> UnsupportedGuarantee:
-    return UnsupportedGuarantee(
+@check.arguments
+def expected_gap(guarantee: Guarantee) -> float:
+    """A bound on |E[φ(S) - φ(P)]| for any question φ that is chosen by looking at the answers.
+
+    **Guarantee.** It holds for every population and analyst. The bound is the total variation
+    distance that one replaced record can cause: stability implies generalisation
+    (analysis.proof.md).
+
+    >>> from discreet import privacy
+    >>> round(expected_gap(privacy.pure(0.1, relation="replace")), 4)
+    0.05
+    """
+    return _require_replace(guarantee).advantage()
+
+
+@check.arguments
+def population_error(
+    guarantee: Guarantee, sample_error: Callable[[float], float], confidence: float
+) -> float:
+    """The margin of error of all answers at once, as estimates of φ(P).
+
+    `sample_error(confidence)` is the margin of error of all answers as estimates of φ(S).
+
+    **Guarantee.** It holds for every population and analyst (analysis.proof.md). For all ε >= 0 and
+    c, d > 0: if α is the sample error at confidence 1 - β, the error exceeds
+    α + c + (e^ε - 1 + 2d)/(e^ε + 1) with probability at most β/c + δ(ε)/d. The result is the least
+    of these over a grid, and at most 1.
+
+    >>> from discreet import privacy
+    >>> one_record = privacy.pure(0.01, relation="replace")
+    >>> population_error(one_record, lambda confidence: 0.02, confidence=0.95) < 0.06
+    True
+    """
+    beta = 1 - check.inner_probability(confidence=confidence)
+    _require_replace(guarantee)
+    errors = [
+        _least_sample_error(sample_error, share * beta) + _drift(guarantee, (1 - share) * beta)
+        for share in _SHARES
+    ]
+    return min(1.0, min(errors) * _UP)
+
+
+def _least_sample_error(sample_error: Callable[[float], float], beta: float) -> float:
+    """min over c of α(β·c) + c."""
+    below_one = math.nextafter(1.0, 0.0)
+    slacks: list[float] = _SLACKS.tolist()
+    return min(sample_error(min(1 - beta * c / _UP, below_one)) + c for c in slacks)
+
+
+def _drift(guarantee: Guarantee, beta: float) -> float:
+    """A bound on |φ(S given the answers) - φ(P)|, exceeded with probability at most β."""
+    pure_epsilon = guarantee.epsilon(0.0)
+    certain_bound = math.tanh(pure_epsilon / 2) if math.isfinite(pure_epsilon) else 1.0
+    if beta == 0:
+        return certain_bound
+    likely_bounds = (
+        (math.expm1(epsilon) + 2 * guarantee.delta(epsilon) / beta) / (math.exp(epsilon) + 1)
+        for epsilon in _EPSILONS.tolist()
+    )
+    return min(certain_bound, *likely_bounds)
+
+
+def _require_replace(guarantee: Guarantee) -> Guarantee:
+    if guarantee.unit.relation == "replace":
+        return guarantee
+    raise UnsupportedGuarantee(
         "DP203",
-        f"{what}.",
-        why="what was paid when it was opened covers one conversation of limited length.",
-        fix="conversation = rule.open(…)   # and pay again",
+        "only a guarantee for one replaced record says something about the population.",
+        why="the proof replaces one record by a fresh draw and keeps the number of records.",
+        fix="compute the guarantee for one replaced record:  privacy.pure(…, relation='replace')",
     )

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code that is not ours, run on records: a caller's function, or the methods of a record itself.
 
-    call_quietly(predicate, record)                    # its value, or None where it raises
-    with callback_guard():                               # once around a loop: nested calls then cost next to nothing
+    call_quietly(predicate, record)  # its value, or None where it raises
+    with callback_guard():           # once around a loop: nested calls then cost next to nothing
         found = [call_quietly(key, record) for record in records]
 
-**Guarantee.** What comes back is the value, or `instead`. Nothing else does: no exception of any kind (`SystemExit`,
-`GeneratorExit` and a `KeyboardInterrupt` that the code raises itself included), no text, no warning. So no record
-decides whether there is an answer.
+**Guarantee.** What comes back is the value, or `instead`. Nothing else does: no exception of any
+kind (`SystemExit`, `GeneratorExit` and a `KeyboardInterrupt` that the code raises itself included),
+no text, no warning. So no record decides whether there is an answer.
 
-A real interruption still ends the call: Ctrl-C, or any other signal whose handler raises. Then the exception of the handler
-leaves, without a context, a cause or the frames that held a record.
+A real interruption still ends the call: Ctrl-C, or any other signal whose handler raises. Then the
+exception of the handler leaves, without a context, a cause or the frames that held a record.
 
-Why it holds: while such code runs in the main thread, where Python runs handlers, the handlers of the signals below are
-wrapped. What a handler raised is remembered, so it is told from what the code raised. In other threads no handler
-runs, and every exception is the code's own.
+Why it holds: while such code runs in the main thread, where Python runs handlers, the handlers of
+the signals below are wrapped. What a handler raised is remembered, so it is told from what the code
+raised. In other threads no handler runs, and every exception is the code's own.
 
-What would break it: code that ends the process by itself (`os._exit`), that keeps or sends what it sees, or that takes long.
+What would break it: code that ends the process by itself (`os._exit`), that keeps or sends what it
+sees, or that takes long.
 """
 
 from __future__ import annotations

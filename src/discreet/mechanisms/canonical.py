@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a key, an identifier or a record is taken for, and shown as: one spelling for all that are equal.
+"""What a key, an identifier or a record is taken for, and shown as: one spelling for all that are
+equal.
 
     canonical(True), canonical(1.0), canonical(Decimal("1.00"))         # 1, 1, 1
     canonical(noon_in_paris) == canonical(eleven_in_london)             # one instant, in UTC
@@ -14,14 +15,16 @@
 | UUID | a plain one |
 | tuple, list, array of numpy | a tuple of canonical forms |
 
-**Guarantee.** The form is a function of the value alone, total, and the same for any two values that Python takes for equal
-keys of a dict. It is of one of the types in the table, never the object that was passed unless every equal object
-looks the same. So showing the form shows nothing of who spelt it. Everything else is NOTHING: NaN, NaT, other types, numbers of
-more than 1,100 bits above or below the line, times of day with a zone, instants that UTC cannot write or that are finer than
-a microsecond, and nesting deeper than eight.
+**Guarantee.** The form is a function of the value alone, total, and the same for any two values
+that Python takes for equal keys of a dict. It is of one of the types in the table, never the object
+that was passed unless every equal object looks the same. So showing the form shows nothing of who
+spelt it. Everything else is NOTHING: NaN, NaT, other types, numbers of more than 1,100 bits above
+or below the line, times of day with a zone, instants that UTC cannot write or that are finer than a
+microsecond, and nesting deeper than eight.
 
-Why it holds: numbers are compared as ratios, which are unique. Equal instants of two zones are equal in UTC; in one zone
-Python compares the clock and ignores `fold`, and so does this. Different forms are never equal.
+Why it holds: numbers are compared as ratios, which are unique. Equal instants of two zones are
+equal in UTC; in one zone Python compares the clock and ignores `fold`, and so does this. Different
+forms are never equal.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms from mechanisms: a function of the answer, several answers at once, and the best of many runs.
+"""Mechanisms from mechanisms: a function of the answer, several answers at once, and the best of
+many runs.
 
-    then(count, lambda noisy: max(0, noisy))         # or count.then(…): costs nothing
-    both(count, total)                               # two answers, both paid for
-    select_best(train, score, mean_runs=20)          # only the best of a secret number of runs is shown
+    then(count, lambda noisy: max(0, noisy))  # or count.then(…): costs nothing
+    both(count, total)                        # two answers, both paid for
+    select_best(train, score, mean_runs=20)   # only the best of a secret number of runs is shown
 
-The guarantee for a group of k units is `mechanism.guarantee_at(distance=k)`, for these as for all others.
+The guarantee for a group of k units is `mechanism.guarantee_at(distance=k)`, for these as for all
+others.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class Then(Mechanism):
 class Both(Mechanism):
     """The answers of several mechanisms on the same data. See `both`.
 
-    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of its own.
+    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of
+    its own.
 
     >>> from discreet.mechanisms import Geometric
     >>> pair = Both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
@@ -95,14 +98,13 @@ class Both(Mechanism):
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
         each = self._each(confidence)
-        found = [
-            None if isinstance(part, Refusal) else mechanism.interval(part, each)
-            for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True)
-        ]
-        ends = [pair for pair in found if pair is not None]
-        if len(ends) < len(found):
-            return None
-        return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+        intervals = []
+        for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True):
+            interval = None if isinstance(part, Refusal) else mechanism.interval(part, each)
+            if interval is None:
+                return None
+            intervals.append(interval)
+        return tuple(low for low, _ in intervals), tuple(high for _, high in intervals)
 
     def _each(self, confidence: float) -> float:
         share = (1 - check.inner_probability(confidence=confidence)) / len(self.mechanisms)
@@ -127,7 +129,8 @@ class Chosen(NamedTuple):
 class Best(Mechanism):
     """The best of a secret number of runs. See `select_best`.
 
-    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are ε-private.
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are
+    ε-private.
 
     >>> from discreet.mechanisms import Laplace
     >>> Best([Laplace(epsilon=0.5, sensitivity=1)], float, 10, named=True)(3.0).value.candidate
@@ -152,11 +155,11 @@ class Best(Mechanism):
     def draw(self, data: object) -> object:
         best, highest = None, -math.inf
         for run in range(self._runs()):
-            which = noise.uniform(len(self.candidates))
-            value = self.candidates[which].draw(data)
-            reached = _score_of_run(self.score, value)
-            if run == 0 or reached > highest:
-                best, highest = Chosen(which, value), reached
+            candidate = noise.uniform(len(self.candidates))
+            value = self.candidates[candidate].draw(data)
+            score = _score_of_run(self.score, value)
+            if run == 0 or score > highest:
+                best, highest = Chosen(candidate, value), score
         assert best is not None
         refused = isinstance(best.value, Refusal)
         return best if self._named and not refused else best.value
@@ -182,11 +185,12 @@ def then(
 ) -> Then:
     """The mechanism that releases `function(value)` instead of the value.
 
-    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, says how
-    wrong the new answer is at a confidence; without it nothing is said.
+    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched.
+    `error`, if stated, is the margin of error of the new answer at a confidence; without it there
+    is none.
 
-    Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the released value only. What
-    would break it: a function that looks at the data on its own.
+    Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the
+    released value only. What would break it: a function that looks at the data on its own.
 
     >>> from discreet.mechanisms import Geometric
     >>> count = Geometric(epsilon=1, sensitivity=1).then(abs)
@@ -202,13 +206,14 @@ def then(
 
 @check.arguments
 def both(*mechanisms: Mechanism) -> Both:
-    """The mechanism that releases the answers of two or more mechanisms on the same data, as a tuple.
+    """The mechanism that releases the answers of two or more mechanisms on the same data, as a
+    tuple.
 
-    **Guarantee.** The sum of the guarantees, which must protect the same unit (DP201 otherwise). `error(confidence)` and
-    `interval` hold for all answers together.
+    **Guarantee.** The sum of the guarantees, which must protect the same unit (DP201 otherwise).
+    `error(confidence)` and `interval` hold for all answers together.
 
-    Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at 1 - (1-c)/k, a
-    union bound. What would break it: mechanisms that share noise.
+    Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at
+    1 - (1-c)/k, a union bound. What would break it: mechanisms that share noise.
 
     >>> from discreet.mechanisms import Geometric
     >>> pair = both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
@@ -226,21 +231,25 @@ def select_best(
     mean_runs: float,
     candidates: Sequence[Mechanism] | None = None,
 ) -> Best:
-    """The mechanism that runs another a secret, random number of times and releases the best run only.
+    """The mechanism that runs another a secret, random number of times and releases the best run
+    only.
 
-    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private mechanism, whatever
-    `mean_runs` is. With `candidates`, every run picks one of them by a fair die, the guarantee of one run is the
-    greatest of theirs at every point, and the release is `Chosen(candidate, value)`.
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private
+    mechanism, whatever `mean_runs` is. With `candidates`, every run picks one of them by a fair
+    die, the guarantee of one run is the greatest of theirs at every point, and the release is
+    `Chosen(candidate, value)`.
 
-    The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no upper limit; its mean is
-    `mean_runs` to within 1e-5. `score` is a function of a released value: the greater the better, the first of equals
-    wins. A run that refused, or whose score raises or is no number, is worse than every other.
+    The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no
+    upper limit; its mean is `mean_runs` to within 1e-5. `score` is a function of a released value:
+    the greater the better, the first of equals wins. A run that refused, or whose score raises or
+    is no number, is worse than every other.
 
-    Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score that needs the data
-    must be released by the mechanism itself and so be paid for: `both(train, accuracy)` scores as `value[1]`.
+    Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score
+    that needs the data must be released by the mechanism itself and so be paid for: `both(train,
+    accuracy)` scores as `value[1]`.
 
-    What would break it: a score that looks at the data, that keeps what it sees, or an attacker who learns how many
-    runs there were, for example from the clock (docs/sharp-edges/timing.md).
+    What would break it: a score that looks at the data, that keeps what it sees, or an attacker who
+    learns how many runs there were, for example from the clock (docs/sharp-edges/timing.md).
 
     >>> from discreet.mechanisms import Laplace
     >>> best = select_best(Laplace(epsilon=0.5, sensitivity=1), score=float, mean_runs=10)
@@ -251,7 +260,7 @@ def select_best(
         raise BadParameter(
             "DP107",
             "select_best needs either one mechanism or candidates.",
-            why="every run is a run of something.",
+            why="every run draws from a mechanism.",
             fix="select_best(mechanism, score, mean_runs=10)",
         )
     judge = check.function(score=score)
@@ -268,9 +277,9 @@ def _units(mechanisms: Sequence[Mechanism]) -> str:
 
 
 def _score_of_run(score: Score, value: Any) -> float:
-    """The score of a run; nothing that happens here may show, since the run may never be released."""
-    reached = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
-    return -math.inf if math.isnan(reached) else reached
+    """The score of a run, without any error: the run may never be released."""
+    result = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
+    return -math.inf if math.isnan(result) else result
 
 
 def _scale_for(mean_runs: float) -> float:
@@ -279,12 +288,12 @@ def _scale_for(mean_runs: float) -> float:
 
 
 def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
-    many = tuple(given) if isinstance(given, list | tuple) else ()
-    if many and all(isinstance(one, Mechanism) for one in many):
-        return many
+    mechanisms = tuple(given) if isinstance(given, list | tuple) else ()
+    if mechanisms and all(isinstance(mechanism, Mechanism) for mechanism in mechanisms):
+        return mechanisms
     raise BadParameter(
         "DP104",
-        "this combines mechanisms, and was given something else.",
-        why="the combination has a guarantee only if every part has one.",
+        "every argument must be a mechanism.",
+        why="a combination has a guarantee only if every part has one.",
         fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
     )

@@ -3,9 +3,10 @@
 
     check_mechanism(MyMechanism(epsilon=1), data, neighbour=almost_the_same_data)
 
-It tests what a program can test: that the guarantee is stated before data are seen, stays what it is and can be stored;
-that noise is fresh and comes from the library's source; that nothing leaks through types, shapes, prints, warnings
-or error texts. Whether the guarantee is *true* is a matter of proof, and `discreet.audit` looks for counterexamples.
+It tests what a program can test: that the guarantee is stated before data are seen, stays what it
+is and can be stored; that noise is fresh and comes from the library's source; that nothing leaks
+through types, shapes, prints, warnings or error texts. Whether the guarantee is *true* is a matter
+of proof, and `discreet.audit` looks for counterexamples.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ class MechanismUnderTest:
 
 @check.arguments
 def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = None) -> None:
-    """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return nothing.
+    """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return
+    nothing.
 
-    **Guarantee.** A mechanism that keeps the rules always passes: no rule is left to chance. What is reported names rules,
-    never data. `inputs` are data sets that it accepts, all of one public size; `neighbour` is one more, which differs
-    from the first in one protected unit.
+    **Guarantee.** A mechanism that keeps the rules always passes: no rule is left to chance. What
+    is reported names rules, never data. `inputs` are data sets that it accepts, all of one public
+    size; `neighbour` is one more, which differs from the first in one protected unit.
 
     What it cannot see: a guarantee that is false. Prove it, and run `discreet.audit` against it.
 
@@ -173,7 +175,8 @@ def releases_with_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
 
 def draws_fresh_noise(subject: MechanismUnderTest) -> Iterator[str]:
     """Every call takes fresh bits from the library's source."""
-    # Bits are counted rather than answers compared: a right answer may repeat by chance, fresh bits never fail to be drawn.
+    # Bits are counted rather than answers compared: a right answer may repeat by chance, fresh bits
+    # never fail to be drawn.
     for data in subject.inputs:
         for _ in range(_DRAWS):
             counting = _Counting(_source.current())
@@ -243,9 +246,8 @@ def works_after_a_fork(subject: MechanismUnderTest) -> Iterator[str]:
     if not hasattr(os, "fork"):
         return
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # other threads may run, the child needs none of them
+        # other threads may run, the child needs none of them
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         _exit_after(lambda: subject.mechanism(subject.inputs[0]))

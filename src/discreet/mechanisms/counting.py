@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions that count records: one count, several, a histogram.
 
-A record adds at most 1 to any count, and to at most `at_most` of k counts, because a record that satisfies more
-conditions is counted for the first `at_most` of them only. So one record moves the vector of counts by
+A record adds at most 1 to any count, and to at most `at_most` of k counts, because a record that
+satisfies more conditions is counted for the first `at_most` of them only. So one record moves the
+vector of counts by
 
     relation      l1                   l2
     add-remove    at_most              √at_most
     replace       min(k, 2 at_most)    √min(k, 2 at_most)
 
-Why it holds: what a record adds is a vector of zeros and at most `at_most` ones. Two such vectors differ in at most
-min(k, 2 at_most) places, by 1 each; two that satisfy different conditions do.
+Why it holds: what a record adds is a vector of zeros and at most `at_most` ones. Two such vectors
+differ in at most min(k, 2 at_most) places, by 1 each; two that satisfy different conditions do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from discreet.mechanisms.query import WholeNumberQuery, root_above
 from discreet.privacy.unit import RELATIONS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count(WholeNumberQuery):
     """How many records satisfy a condition."""
 
@@ -49,9 +49,9 @@ class Count(WholeNumberQuery):
         return Fraction(1)
 
 
-@dataclass(frozen=True)
-class _Several(WholeNumberQuery):
-    """Counts of which a record adds to `at_most`, at most."""
+@dataclass(frozen=True, repr=False)
+class _CountVector(WholeNumberQuery):
+    """Counts; one record adds to `at_most` of them."""
 
     at_most: int
 
@@ -60,8 +60,8 @@ class _Several(WholeNumberQuery):
         return Fraction(moved) if norm == 1 else root_above(moved)
 
 
-@dataclass(frozen=True)
-class Counts(_Several):
+@dataclass(frozen=True, repr=False)
+class Counts(_CountVector):
     """How many records satisfy each of several conditions."""
 
     conditions: tuple[Function, ...]
@@ -71,14 +71,14 @@ class Counts(_Several):
         return len(self.conditions)
 
     def exact(self, records: object) -> Integers:
-        found = [list(map(is_true, results(condition, records))) for condition in self.conditions]
-        holds = np.array(found, np.bool_).reshape(self.dimension, -1)
-        first = np.cumsum(holds, axis=0, dtype=np.int64) <= self.at_most
-        return np.asarray((holds & first).sum(axis=1, dtype=np.int64))
+        rows_of_flags = [list(map(is_true, results(condition, records))) for condition in self.conditions]
+        holds = np.array(rows_of_flags, np.bool_).reshape(self.dimension, -1)
+        is_counted = np.cumsum(holds, axis=0, dtype=np.int64) <= self.at_most
+        return np.asarray((holds & is_counted).sum(axis=1, dtype=np.int64))
 
 
-@dataclass(frozen=True)
-class Histogram(_Several):
+@dataclass(frozen=True, repr=False)
+class Histogram(_CountVector):
     """How many records are in each of several categories."""
 
     categories: tuple[Hashable, ...]
@@ -90,25 +90,27 @@ class Histogram(_Several):
 
     def exact(self, records: object) -> Integers:
         counts = np.zeros(len(self.categories) + 1, np.int64)
-        listed, nowhere = rows(records), len(self.categories)
-        with callback_guard():  # a record may be unhashable, or its comparison raise
-            places = [call_quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
-        counts += np.bincount(np.array(places, np.int64), minlength=counts.size)
+        listed, other = rows(records), len(self.categories)
+        # A record may be unhashable, or its comparison may raise.
+        with callback_guard():
+            bins = [call_quietly(self._bins.get, record, other, instead=other) for record in listed]
+        counts += np.bincount(np.array(bins, np.int64), minlength=counts.size)
         return counts[: self.dimension]
 
     @cached_property
-    def _places(self) -> dict[Hashable, int]:
-        return {category: place for place, category in enumerate(self.categories)}
+    def _bins(self) -> dict[Hashable, int]:
+        return {category: index for index, category in enumerate(self.categories)}
 
 
 def count(where: Function | None = None) -> Count:
     """How many records there are, or how many satisfy a condition.
 
-    **Guarantee.** Sensitivity 1 under either relation. A condition holds where it returns True or a number other than
-    zero; where it raises or returns anything else, it does not hold. Without a condition the number of records is
-    what is protected, so the relation is add-remove only.
+    **Guarantee.** Sensitivity 1 under both relations. A condition holds if it returns True or a
+    number other than zero. It does not hold if it raises or returns anything else. Without a
+    condition the number of records is protected, so the relation is add-remove only.
 
-    Why it holds: a record adds 0 or 1. What would break it: a condition that looks at more than its record.
+    Why it holds: a record adds 0 or 1. What would break it: a condition that looks at more than its
+    record.
 
     >>> adults = count(lambda age: age >= 18)
     >>> adults.sensitivity("add-remove"), adults.sensitivity("replace")
@@ -122,11 +124,12 @@ def count(where: Function | None = None) -> Count:
 
 
 def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts:
-    """How many records satisfy each of k conditions; `at_most` says how many of them one record can satisfy.
+    """How many records satisfy each of k conditions; a record counts for `at_most` of them.
 
-    **Guarantee.** The sensitivities of the table at the top of this file, for all records: `at_most` is enforced, not
-    believed. A record that satisfies more conditions is counted for the first ones only. For conditions that exclude
-    each other, say `at_most=1`. Without it every record may satisfy all: l1 k and l2 √k under both relations.
+    **Guarantee.** The sensitivities of the table at the top of this file, for all records.
+    `at_most` is enforced: a record that satisfies more conditions counts for the first ones only.
+    Use `at_most=1` for conditions that exclude each other. Without it a record can satisfy all k:
+    the l1 sensitivity is k and the l2 sensitivity √k, under both relations.
 
     >>> ages = counts([lambda age: age < 18, lambda age: age >= 65], at_most=1)
     >>> ages.sensitivity("add-remove", norm=1), ages.sensitivity("replace", norm=1)
@@ -136,27 +139,28 @@ def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts
     >>> ages.gaussian(rho=0.1)([3, 44, 71]).value.shape
     (2,)
     """
-    asked = tuple(conditions) if isinstance(conditions, Sequence) else ()
-    if not asked or not all(callable(condition) for condition in asked):
+    listed = tuple(conditions) if isinstance(conditions, Sequence) else ()
+    if not listed or not all(callable(condition) for condition in listed):
         raise BadParameter(
             "DP104",
             "conditions must be a list of functions of one record.",
             why="each of them is one count.",
             fix="counts([lambda age: age < 18, lambda age: age >= 65])",
         )
-    most = len(asked) if at_most is None else min(check.whole(at_most=at_most), len(asked))
-    return Counts(most, asked)
+    bound = len(listed) if at_most is None else min(check.whole(at_most=at_most), len(listed))
+    return Counts(bound, listed)
 
 
 def histogram(categories: Sequence[Hashable], *, other: bool = False) -> Histogram:
-    """How many records are in each category; the categories are public, and come with the question.
+    """How many records are in each of some public categories.
 
-    **Guarantee.** Sensitivity 1 under add-remove; under replace 2 in l1 and √2 in l2 (1 if there is one category only
-    and no place for others). Records of no category are dropped, or counted in one more place at the end with
-    `other=True`. A record is compared as the key of a dict: 1, 1.0 and True are one category.
+    **Guarantee.** Sensitivity 1 under add-remove; under replace 2 in l1 and √2 in l2 (1 with a
+    single category and no `other`). Records outside the categories are ignored, or counted in a
+    last number with `other=True`. Records are compared like keys of a dict: 1, 1.0 and True are one
+    category.
 
-    Why it holds: counts with `at_most=1`. What would break it: categories that were read off the data; a rare one
-    reveals its record by being there.
+    Why it holds: counts with `at_most=1`. What would break it: categories that were read off the
+    data, because a rare category reveals its record. `StabilityHistogram` is for private keys.
 
     >>> colours = histogram(["red", "green"], other=True)
     >>> colours.sensitivity("add-remove"), colours.sensitivity("replace")
@@ -164,19 +168,20 @@ def histogram(categories: Sequence[Hashable], *, other: bool = False) -> Histogr
     >>> colours.geometric(epsilon=1)(["red", "red", "blue", None]).value.shape
     (3,)
     """
-    named = tuple(categories) if isinstance(categories, Sequence) and not isinstance(categories, str) else ()
-    if not named or not isinstance(other, bool) or not _are_different(named):
+    listed = tuple(categories) if isinstance(categories, Sequence) and not isinstance(categories, str) else ()
+    if not listed or not isinstance(other, bool) or not _are_different(listed):
         raise BadParameter(
             "DP104",
             "categories must be a list of different values that can be keys of a dict; other is True or False.",
             why="each category is one count, in the order of the list.",
             fix="histogram(['red', 'green', 'blue'])",
         )
-    return Histogram(1, named, other)
+    return Histogram(1, listed, other)
 
 
-def _are_different(categories: tuple[Any, ...]) -> bool:
+def _are_different(categories: tuple[Hashable, ...]) -> bool:
     try:
-        return len(set(categories)) == len(categories) and all(one == one for one in categories)  # noqa: PLR0124
+        # NaN differs from itself, so it is no category.
+        return len(set(categories)) == len(categories) and not any(x != x for x in categories)  # noqa: PLR0124
     except TypeError:
         return False

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A released number and its interval as people read them: as many digits as the margin of error leaves.
+"""A released number and its interval as people read them: as many digits as the margin of error
+leaves.
 
-**Guarantee.** The ends are rounded outwards, so the interval that is read holds the one that was released, and the number
-stays inside. Files and frames have all digits.
+**Guarantee.** The ends are rounded outwards, so the interval that is read holds the one that was
+released, and the number stays inside. Files and frames have all digits.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ _EXACT = Context(prec=400)  # quantize never runs out of digits
 
 
 def number_cells(number: Any, low: Any, high: Any) -> tuple[str, str, str]:
-    """A number and the ends of its interval: so many decimals that half of the width has two digits.
+    """A number and the ends of its interval: so many decimals that half of the width has two
+    digits.
 
     >>> number_cells(505.39712, 475.4401, 535.3549), number_cells(12, 10, 14), number_cells(0.5, None, None)
     (('505', '475', '536'), ('12', '10', '14'), ('0.5', '–', '–'))
     """
-    three = (number, low, high)
-    if not all(isinstance(one, Real) and abs(float(one)) < _FIXED for one in three) or low >= high:
+    cells = (number, low, high)
+    if not all(isinstance(cell, Real) and abs(float(cell)) < _FIXED for cell in cells) or low >= high:
         return cell_text(number), cell_text(low), cell_text(high)
-    whole = all(float(one).is_integer() for one in three)
-    places = 0 if whole else max(0, 1 - math.floor(math.log10((float(high) - float(low)) / 2)))
+    are_whole = all(float(cell).is_integer() for cell in cells)
+    places = 0 if are_whole else max(0, 1 - math.floor(math.log10((float(high) - float(low)) / 2)))
     return (
         _fixed_digits(float(number), places, ROUND_HALF_EVEN),
         _fixed_digits(float(low), places, ROUND_FLOOR),

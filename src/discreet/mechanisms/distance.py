@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is a distance function right? Every small data set is tried, with all of its neighbours.
 
-check_distance(query, distance, domain=[0, 1, 5], bound=1, most=4)         # a proposed bound
-check_distance(winner, distance, domain="abc", most=5)                     # a value that must not change at all
+check_distance(query, distance, domain=[0, 1, 5], bound=1, most=4)  # a proposed bound
+check_distance(winner, distance, domain="abc", most=5)  # a value that must not change at all
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ def check_distance(
     most: int = 4,
     relation: str = "add-remove",
 ) -> int:
-    """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a counterexample.
+    """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a
+    counterexample.
 
-    **Guarantee.** What it raises is a true violation: two neighbours whose distances differ by more than 1, or whose
-    answers differ by more than `bound` (at all, in their canonical forms, if it is None) although a distance is not 0. Else it returns the number
-    of neighbouring pairs that it looked at. Both conditions together are what propose.proof.md needs, so a distance that
-    keeps them on *all* data is safe, even if it is smaller than the true one.
+    **Guarantee.** What it raises is a true violation: two neighbours whose distances differ by more
+    than 1, or whose answers differ by more than `bound` (at all, in their canonical forms, if it is
+    None) although a distance is not 0. Else it returns the number of neighbouring pairs that it
+    looked at. Both conditions together are what propose.proof.md needs, so a distance that keeps
+    them on *all* data is safe, even if it is smaller than the true one.
 
     What it cannot see: data sets that are larger, and records that are not in the domain.
 

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records to exact numbers: every record counts as something public, and sums are exact whatever their order.
+"""Records to exact numbers: every record counts as something public, and sums are exact whatever
+their order.
 
 The rules, each a function of one record alone:
 
 - what is no real number (None, text, a list, NaN) counts as the middle of the bounds;
 - every other number counts as the nearest number within the bounds, the infinities too;
-- a function of a record that raises, or returns what is no number, counts as if it had returned NaN.
+- a function of a record that raises, or returns what is no number, counts as if it had returned
+  NaN.
 
-**Guarantee.** No record changes what another one counts as, and none causes an error or a warning. `total` and
-`total_of_squares` are the mathematical sums of the floats that they are given.
+**Guarantee.** No record changes what another one counts as, and none causes an error or a warning.
+`total` and `total_of_squares` are the mathematical sums of the floats that they are given.
 
-Why it holds: a list is never turned into an array as a whole, because the type of the array would depend on all
-records: one text would make texts of all numbers. A float is a whole number times a power of two; whole numbers
-of one power are summed in int64, split so that a chunk cannot overflow, and the powers meet in Python's integers.
+Why it holds: a list is never turned into an array as a whole, because the type of the array would
+depend on all records: one text would make texts of all numbers. A float is a whole number times a
+power of two; whole numbers of one power are summed in int64, split so that a chunk cannot overflow,
+and the powers meet in Python's integers.
 
-A number that a caller computed from the records and passes on counts as itself, exactly; what is no finite number counts
-as 0 (`finite`). That is one fixed rule for all data, so that no record decides whether there is an answer. A sensitivity must be
-true of the numbers as they count.
+A number that a caller computed from the records and passes on counts as itself, exactly; what is no
+finite number counts as 0 (`finite`). That is one fixed rule for all data, so that no record decides
+whether there is an answer. A sensitivity must be true of the numbers as they count.
 
-What would break it: a function that is not a function of the record alone; callbacks.py says how one is called.
+What would break it: a function that is not a function of the record alone; callbacks.py says how
+one is called.
 """
 
 from __future__ import annotations
@@ -101,7 +105,8 @@ def finite(value: Any) -> Number:
 def finite_numbers(values: Any) -> Any:
     """One number, or an array of numbers in the shape of the values, each as `finite` says.
 
-    The shape is public, and so is the type of an array: one that is declared to hold no numbers is refused.
+    The shape is public, and so is the type of an array: one that is declared to hold no numbers is
+    refused.
     """
     if isinstance(values, list | tuple):
         return _finite_list(values)

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private bound on how sensitive an answer is on these data, and then an answer with noise for that bound.
+"""A private bound on how sensitive an answer is on these data, and then an answer with noise for
+that bound.
 
-    HighProbabilityBound(count_triangles, most_common_neighbours, bound_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
+    HighProbabilityBound(count_triangles, most_common_neighbours, bound_epsilon=0.5,
+    release_epsilon=0.5, delta=1e-6)
 
-Generalised propose-test-release: nothing needs to be proposed. A *measure* of the data, which moves by 1 at most when one
-protected unit changes, bounds the local sensitivity of the answer. It is released with noise and moved to the safe
-side, so that it is wrong with probability δ at most; then the answer gets noise for the bound that was released.
+Generalised propose-test-release: nothing needs to be proposed. A *measure* of the data, which moves
+by 1 at most when one protected unit changes, bounds the local sensitivity of the answer. It is
+released with noise and moved to the safe side, so that it is wrong with probability δ at most; then
+the answer gets noise for the bound that was released.
 
-**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for the bound and the answer together.
+**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for the bound and the
+answer together.
 
-Why it holds: propose.proof.md, §4. Given a bound that is true of the data, a neighbour's answer is no further away than
-it, so the answer is private; a bound that is not true has probability δ at most, exactly computed. What would break it:
-a measure that moves by more than 1; a bound on the sensitivity of *typical* data; to hide that the bound is an output.
+Why it holds: propose.proof.md, §4. Given a bound that is true of the data, a neighbour's answer is
+no further away than it, so the answer is private; a bound that is not true has probability δ at
+most, exactly computed. What would break it: a measure that moves by more than 1; a bound on the
+sensitivity of *typical* data; to hide that the bound is an output.
 """
 
 from __future__ import annotations
@@ -53,19 +58,22 @@ class WithBound(NamedTuple):
 class HighProbabilityBound(Mechanism):
     """A released bound on the local sensitivity, then the answer with noise for it.
 
-    **Guarantee.** As above. `measure(data)` moves by 1 at most between neighbours, rounding included: it counts as the whole
-    number above it (below it with `upper=False`), as 0 where it raises or is no number. `sensitivity(m)` says how far the
-    query moves, at most, from any data whose measure is at most m (at least m, with `upper=False`) to a neighbour; None,
-    or what is no positive number, means that nothing can be said, and is refused. It is m itself, or 1, if left out.
+    **Guarantee.** As above. `measure(data)` moves by 1 at most between neighbours, rounding
+    included: it counts as the whole number above it (below it with `upper=False`), as 0 where it
+    raises or is no number. `sensitivity(m)` says how far the query moves, at most, from any data
+    whose measure is at most m (at least m, with `upper=False`) to a neighbour; None, or what is no
+    positive number, means that nothing can be said, and is refused. It is m itself, or 1, if left
+    out.
 
-    `mechanism` is `Laplace`, `Geometric`, or a choice: then the query answers scores, and the bound is on each of them. How many
-    scores there are is public. The exponential mechanism on log-likelihoods is sampling from a posterior over finitely many candidates.
+    `mechanism` is `Laplace`, `Geometric`, or a choice: then the query answers scores, and the bound
+    is on each of them. How many scores there are is public. The exponential mechanism on
+    log-likelihoods is sampling from a posterior over finitely many candidates.
 
-    >>> def handshakes(guests): return len(guests) * (len(guests) - 1) // 2          # one more guest shakes len(guests) hands
+    >>> def handshakes(guests): return len(guests) * (len(guests) - 1) // 2  # one more guest shakes len(guests) hands
     >>> bounded = HighProbabilityBound(handshakes, len, bound_epsilon=1, release_epsilon=1, delta=1e-6)
     >>> bounded.guarantee
     approximate(epsilon=2.0, delta=1e-06)
-    >>> bounded.margin                 # the bound is what the measure is, plus this, plus noise
+    >>> bounded.margin  # the bound is what the measure is, plus this, plus noise
     13
     >>> bounded(["Ann", "Ben", "Cem"]).value.bound >= 1
     True
@@ -123,11 +131,11 @@ class HighProbabilityBound(Mechanism):
         return math.ceil(inside) if self._sign > 0 else math.floor(inside)
 
     def _bound_for(self, measure: int) -> float | None:
-        found = self.sensitivity(measure)
-        number = None if isinstance(found, bool) else exact_ratio(found)
-        if number is None or not _LEAST <= number <= _MOST:
+        sensitivity = self.sensitivity(measure)
+        ratio = None if isinstance(sensitivity, bool) else exact_ratio(sensitivity)
+        if ratio is None or not _LEAST <= ratio <= _MOST:
             return None
-        return float_above(widest(found if isinstance(found, float) else number))
+        return float_above(widest(sensitivity if isinstance(sensitivity, float) else ratio))
 
     def _mechanism_for(self, bound: float) -> Mechanism:
         made: Mechanism = self._mechanism(

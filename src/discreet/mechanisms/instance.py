@@ -5,8 +5,9 @@
     losses                                              # <secret: what each record loses>
     losses.reveal(because="the data are synthetic")     # array of ε, none above 1
 
-A mechanism's guarantee is the worst case over all data. Per-instance privacy (Wang 2019) asks about these data and this
-record, and is often far smaller; but it is a function of private data, so it is a `Secret`, and no guarantee.
+A mechanism's guarantee is the worst case over all data. Per-instance privacy (Wang 2019) asks about
+these data and this record, and is often far smaller; but it is a function of private data, so it is
+a `Secret`, and no guarantee.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def per_instance_loss(
 ) -> Secret[float]:
     """The least ε at this δ for two data sets with these exact answers: 0 if they are the same.
 
-    **Guarantee.** Rounded up, for the answers as they are on the mechanism's grid; the result is a `Secret`. For Laplace noise
-    at δ = 0 it is |difference| / scale, for Gaussian noise it is infinite at δ = 0 unless the answers are the same.
+    **Guarantee.** Rounded up, for the answers as they are on the mechanism's grid; the result is a
+    `Secret`. For Laplace noise at δ = 0 it is |difference| / scale, for Gaussian noise it is
+    infinite at δ = 0 unless the answers are the same.
 
     >>> loss = per_instance_loss(Laplace(epsilon=1, sensitivity=100), 1_250, 1_225)
     >>> loss
@@ -53,7 +55,8 @@ def per_instance_losses(
 ) -> Secret[Any]:
     """`per_instance_loss` of each record, between these records and the same without it.
 
-    A query that raises, or answers no finite number, counts as if it had answered 0: its error could quote a record.
+    A query that raises, or answers no finite number, counts as if it had answered 0: its error
+    could quote a record.
 
     >>> losses = per_instance_losses(Laplace(epsilon=1, sensitivity=100), sum, [10, 20, 90])
     >>> losses.apply(lambda each: each.max().item() <= 1).reveal(because="made-up numbers")

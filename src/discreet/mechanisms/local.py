@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Local privacy: everybody randomises their own answer, and the collector never sees a true one.
 
-    device    = RandomizedResponse(epsilon=1)           # or bias=0.1, or outcomes=100
-    report    = device.privatise(1)                     # on the device of one person, or for many at once
-    estimate  = device.estimate(reports)                # at the collector: shares, low, high
+    device    = RandomizedResponse(epsilon=1)  # or bias=0.1, or outcomes=100
+    report    = device.privatise(1)            # on the device of one person, or for many at once
+    estimate  = device.estimate(reports)       # at the collector: shares, low, high
 
-The relation is always "replace": whoever takes part sends a report, so that taking part is not hidden; what is hidden
-is the answer. Replacing one answer changes the distribution of that one report, and the guarantee is about it. It holds
-against the collector too, who need not be trusted.
+The relation is always "replace": whoever takes part sends a report, so that taking part is not
+hidden; what is hidden is the answer. Replacing one answer changes the distribution of that one
+report, and the guarantee is about it. It holds against the collector too, who need not be trusted.
 
-Answers are whole numbers 0, 1, …, outcomes - 1. What lies beyond counts as the nearest of them, a fraction as the whole
-number below, and what is no number as the middle, rounded down (for bits: 0).
+Answers are whole numbers 0, 1, …, outcomes - 1. What lies beyond counts as the nearest of them, a
+fraction as the whole number below, and what is no number as the middle, rounded down (for bits: 0).
 
-**Guarantee.** A report that names an answer is more likely, by the odds `truth / lie` at most, if that is the answer. The
-odds are rational, rounded towards less privacy loss, and the coins have exactly those chances. Estimates of shares
-are unbiased, and all shares lie in their intervals with the stated confidence, whatever the answers are.
+**Guarantee.** A report that names an answer is more likely, by the odds `truth / lie` at most, if
+that is the answer. The odds are rational, rounded towards less privacy loss, and the coins have
+exactly those chances. Estimates of shares are unbiased, and all shares lie in their intervals with
+the stated confidence, whatever the answers are.
 
-Why it holds: Warner 1965; Kairouz, Bonawitz, Ramage 2016 (k-ary); Wang, Blocki, Li, Jha 2017 (unary encodings). Each
-number of reports is a sum of independent coins, so Hoeffding 1963, Theorem 1, gives its interval:
-P(mean of n coins is x or further out) <= exp(-n KL(x, θ)) for any coins with mean chance θ.
-What would break it: a second report about the same answer, which costs the guarantee a second time.
+Why it holds: Warner 1965; Kairouz, Bonawitz, Ramage 2016 (k-ary); Wang, Blocki, Li, Jha 2017 (unary
+encodings). Each number of reports is a sum of independent coins, so Hoeffding 1963, Theorem 1,
+gives its interval: P(mean of n coins is x or further out) <= exp(-n KL(x, θ)) for any coins with
+mean chance θ. What would break it: a second report about the same answer, which costs the guarantee
+a second time.
 """
 
 from __future__ import annotations
@@ -52,10 +54,12 @@ _MARGIN = 1e-12  # by which a table of floats is worse than the coins that it de
 
 @dataclass(frozen=True, eq=False)
 class LocalEstimate:
-    """Shares of the answers 0, 1, … among `size` reports: unbiased, so that some may lie outside [0, 1].
+    """Shares of the answers 0, 1, … among `size` reports: unbiased, so that some may lie outside
+    [0, 1].
 
-    With this confidence all true shares lie between `low` and `high` at once: the shares among those who reported,
-    and, if these were drawn at random and independently from a larger population, also the shares in that.
+    With this confidence all true shares lie between `low` and `high` at once: the shares among
+    those who reported, and, if these were drawn at random and independently from a larger
+    population, also the shares in that.
 
     >>> estimate = RandomizedResponse(epsilon=1).estimate([0, 1, 1, 0, 1])
     >>> estimate.size, bool((estimate.low <= estimate.high).all())
@@ -70,9 +74,11 @@ class LocalEstimate:
 
 
 class LocalMechanism(Mechanism):
-    """Base of the three that follow. A report names its answer with chance `truth` and any other with chance `lie`.
+    """Base of the three that follow. A report names its answer with chance `truth` and any other
+    with chance `lie`.
 
-    **Guarantee.** Every subclass states its own. It is about the report of one person, and it holds against the collector too.
+    **Guarantee.** Every subclass states its own. It is about the report of one person, and it holds
+    against the collector too.
 
     >>> device = RandomizedResponse(epsilon=1)
     >>> isinstance(device, LocalMechanism), device.privatise(1) in (0, 1)
@@ -117,7 +123,8 @@ class LocalMechanism(Mechanism):
         return float(coins / check.whole(size=size) / (self.truth - self.lie) ** 2)
 
     def sample_size(self, error: float, confidence: float = CONFIDENCE) -> int:
-        """So many reports suffice for all shares to be off by at most `error`, and for intervals no wider than that.
+        """So many reports suffice for all shares to be off by at most `error`, and for intervals no
+        wider than that.
 
         n = ln(2m / β) / (2 error² (truth - lie)²), for m intervals at once (Hoeffding 1963).
         """
@@ -146,9 +153,11 @@ class LocalMechanism(Mechanism):
 
 
 class RandomizedResponse(LocalMechanism):
-    """The true answer with odds e^ε against each other one; for bits also by `bias`: the truth with chance 1/2 + bias.
+    """The true answer with odds e^ε against each other one; for bits also by `bias`: the truth with
+    chance 1/2 + bias.
 
-    **Guarantee.** ε-differential privacy of every report; `bias` d is ε = ln((1/2 + d)/(1/2 - d)) = 2 artanh(2d).
+    **Guarantee.** ε-differential privacy of every report; `bias` d is ε = ln((1/2 + d)/(1/2 - d)) =
+    2 artanh(2d).
 
     Why it holds: with r = e^(-ε), rounded up, the chances are 1/(1 + (k-1)r) and r/(1 + (k-1)r).
 
@@ -239,8 +248,8 @@ class _Unary(LocalMechanism):
 class SymmetricUnary(_Unary):
     """A row of bits, each of which is kept with odds e^(ε/2) (also called basic RAPPOR).
 
-    **Guarantee.** ε-differential privacy of every row, and a little better when composed: the guarantee is that of the
-    two bits in which two rows differ, each with odds e^(ε/2).
+    **Guarantee.** ε-differential privacy of every row, and a little better when composed: the
+    guarantee is that of the two bits in which two rows differ, each with odds e^(ε/2).
 
     >>> device = SymmetricUnary(epsilon=1, outcomes=5)
     >>> float(device.truth), float(device.lie)
@@ -261,8 +270,8 @@ class SymmetricUnary(_Unary):
 class OptimisedUnary(_Unary):
     """A row of bits: the true one is a fair coin, and any other is 1 with chance 1/(e^ε + 1).
 
-    **Guarantee.** ε-differential privacy of every row, and the least variance of rare shares among unary encodings,
-    about that of many outcomes 4e^ε/(n(e^ε - 1)²) (Wang, Blocki, Li, Jha 2017).
+    **Guarantee.** ε-differential privacy of every row, and the least variance of rare shares among
+    unary encodings, about that of many outcomes 4e^ε/(n(e^ε - 1)²) (Wang, Blocki, Li, Jha 2017).
 
     >>> device = OptimisedUnary(epsilon=1, outcomes=5)
     >>> float(device.truth), float(device.lie)
@@ -283,8 +292,9 @@ class OptimisedUnary(_Unary):
 def _of_two_bits(wrong: float, even: float, words: dict[str, Any]) -> Guarantee:
     """What two rows that differ in two bits reveal: right, even and wrong are as 1 : even : wrong.
 
-    The coins have an ε that is smaller by _MARGIN than this table, which also has less weight on what reveals nothing:
-    both are worse than the truth by far more than rounding, and such a table can be coarsened to the coins.
+    The coins have an ε that is smaller by _MARGIN than this table, which also has less weight on
+    what reveals nothing: both are worse than the truth by far more than rounding, and such a table
+    can be coarsened to the coins.
     """
     silent = even / (1 + even + wrong) * (1 - _MARGIN)
     right, false = (1 - silent) / (1 + wrong), (1 - silent) * wrong / (1 + wrong)

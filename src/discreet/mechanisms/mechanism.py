@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mechanism: data in, a release out; its guarantee is known before it sees any data.
 
-    mechanism.guarantee              # what one protected unit loses at most; never needs data
-    mechanism.guarantee_at(distance=3)    # the same for three units at once
-    mechanism.error(confidence=0.95)   # how wrong the answer will be; never needs data
-    release = mechanism(data)          # draws: .value, .guarantee, .error, .interval
+    mechanism.guarantee                  # what one protected unit loses at most; needs no data
+    mechanism.guarantee_at(distance=3)   # the same for three units at once
+    mechanism.error(confidence=0.95)     # the margin of error; needs no data
+    release = mechanism(data)            # draws: .value, .guarantee, .error, .interval
 
-Whoever writes a mechanism of their own implements `guarantee`, `draw` and, if it can be said, `error`, and runs
-`discreet.mechanisms.check_mechanism` on it.
+A mechanism of your own implements `guarantee`, `draw` and, if the margin of error is public,
+`error`. Run `discreet.mechanisms.check_mechanism` on it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from discreet import check
 from discreet.mechanisms.digits import number_cells
+from discreet.mechanisms.expression import CallRepr
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, short
@@ -31,14 +32,19 @@ __all__ = ["CONFIDENCE", "Mechanism", "Refusal", "Release"]
 
 CONFIDENCE = 0.95  # of every error and interval that a release carries
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
+#: The fix where a proof covers records that are added or removed, but not one that is replaced.
+REPLACE_AS_TWO_CHANGES = (
+    "leave out relation=, with epsilon / 2 and delta / (1 + exp(epsilon / 2)):"
+    " a replacement is one removal and one addition"
+)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer that was not given. It is an outcome like any other: it was drawn, and it is paid for.
+    """An answer that the mechanism declined to give. It is drawn and charged like any other answer.
 
-    **Guarantee.** A refusal is drawn under the guarantee of its mechanism. `reason` is one fixed text of the mechanism and does
-    not depend on data.
+    **Guarantee.** A refusal has the guarantee of its mechanism. `reason` is a fixed text of the
+    mechanism and does not depend on data.
 
     >>> bool(Refusal("the data seem too close to data on which the bound does not hold"))
     False
@@ -54,16 +60,18 @@ class Refusal:
 class Release:
     """A released value (or a refusal), with its guarantee and its margin of error.
 
-    `error` is the mechanism's `error` at 95 % confidence; `interval` holds the exact answer with that confidence,
-    where the released value is a number or numbers. Neither depends on data other than through `value`. `error_unit`
-    says what `error` counts, where that is not the unit of the value: records, for a quantile. `delta` is the δ that the
-    mechanism was made for, at which its ε is shown.
-    `private` is False for everything drawn inside `discreet.testing.seeded()`.
+    - `error`: the margin of error at 95 % confidence.
+    - `interval`: a confidence interval for the exact answer, if the value is a number or numbers.
+    - `error_unit`: what `error` counts, if that is not the unit of the value. A quantile counts
+      records.
+    - `delta`: the δ at which ε is shown; it is the one that the mechanism was made for.
+    - `private`: False for noise drawn inside `discreet.testing.seeded()`.
 
-    **Guarantee.** The value was drawn under `guarantee`; everything else follows from the value and public parameters.
+    **Guarantee.** The value was drawn under `guarantee`. Everything else is a function of the value
+    and of public parameters.
 
-    Why it holds: post-processing. What would break it: to draw again and to publish the better of two releases; see
-    `select_best`, which pays for that.
+    Why it holds: post-processing. What would break it: a second draw, if the better of the two is
+    published. `select_best` pays for that.
 
     >>> from discreet.mechanisms import Geometric
     >>> release = Geometric(epsilon=1, sensitivity=1)(42)
@@ -97,11 +105,11 @@ class Release:
 
     def _lines(self) -> list[tuple[str, str]]:
         low, high = self.interval or (None, None)
-        number, least, most = number_cells(self.value, low, high)
-        plain = isinstance(self.value, float | np.floating)
-        lines = [("value", number if plain else _short(self.value))]
+        value_text, low_text, high_text = number_cells(self.value, low, high)
+        is_float = isinstance(self.value, float | np.floating)
+        lines = [("value", value_text if is_float else _short(self.value))]
         if self.interval is not None:
-            ends = (least, most) if plain else (_short(low), _short(high))
+            ends = (low_text, high_text) if is_float else (_short(low), _short(high))
             lines.append(("interval", f"{ends[0]} to {ends[1]} ({CONFIDENCE:.0%})"))
         elif self.error is not None:
             amount = f"{_short(self.error)} {self.error_unit}".strip()
@@ -114,7 +122,7 @@ class Release:
 
 
 class ChargeReceipt(Protocol):
-    """What a ledger hands out for a charge; `discreet.ledger.Receipt` is one."""
+    """The receipt that a ledger gives for a charge, such as `discreet.ledger.Receipt`."""
 
     @property
     def number(self) -> int:
@@ -127,15 +135,17 @@ class ChargeReceipt(Protocol):
         ...
 
 
-class Mechanism(ABC):
+class Mechanism(CallRepr, ABC):
     """A random map from data to an answer, with a guarantee that holds for all data.
 
-    **Guarantee.** `guarantee_at(distance)` bounds what the answer reveals of any `distance` protected units, for every
-    pair of data sets that differ in so many, whatever else an attacker knows. It is a function of the parameters
-    alone. Calling the mechanism draws fresh noise every time, and every call costs the whole guarantee.
+    **Guarantee.** `guarantee_at(distance)` bounds what the answer reveals about `distance`
+    protected units, for every pair of data sets that differ in that many units, whatever else an
+    attacker knows. It depends on the parameters alone. Each call draws fresh noise and costs the
+    whole guarantee.
 
-    What would break it, in a mechanism of your own: noise from elsewhere than `discreet.noise`, an exception that depends on
-    the data, or a `guarantee` that no theorem supports. `check_mechanism` looks for what a program can find.
+    What would break it, in a mechanism of your own: noise that does not come from `discreet.noise`,
+    an exception that depends on the data, or a `guarantee` without a theorem. `check_mechanism`
+    finds what a program can find.
 
     >>> from discreet.mechanisms import Laplace
     >>> mechanism = Laplace(epsilon=1, sensitivity=1)
@@ -143,15 +153,15 @@ class Mechanism(ABC):
     (1.0, 3.0)
     """
 
-    #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
+    #: What `error` counts, if that is not the unit of the value: "3.2 records".
     error_unit: str = ""
     #: The δ that it was made for, if one was stated.
     stated_delta: float | None = None
 
     def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
         if "__init__" in vars(cls):
             cls.__init__ = check.arguments(cls.__init__)  # type: ignore[method-assign]
+        super().__init_subclass__(**named)
 
     @property
     @abstractmethod
@@ -167,18 +177,18 @@ class Mechanism(ABC):
         return self.guarantee.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> object:
-        """How far the answer is from the exact one, at most, with this confidence; None where saying it would leak."""
+        """The margin of error at this confidence; None if it depends on data."""
         check.inner_probability(confidence=confidence)
         return None
 
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
-        """Where the exact answer lies with this confidence, given the released value; None if not a number."""
+        """A confidence interval for the exact answer, given the released value; None if there is none."""
         return None
 
     def then(
         self, function: Callable[[Any], Any], *, error: Callable[[float], Any] | None = None
     ) -> Mechanism:
-        """The mechanism that releases `function(value)` instead, at the same price; see `combine.then`."""
+        """The mechanism that releases `function(value)`, at the same cost; see `combine.then`."""
         from discreet.mechanisms.combine import then
 
         return then(self, function, error=error)
@@ -193,18 +203,18 @@ class Mechanism(ABC):
         return sized.release_of(sized.draw(data), data)
 
     def for_size_of(self, data: object) -> Self:
-        """The mechanism that is run on data of this public length and declared type; refuses what it can never be run on.
+        """This mechanism for data of this public length and declared type; other data are refused.
 
-        A session asks for it before it charges, so that a vector of the wrong length costs nothing.
+        A session asks for it before it charges, so a vector of the wrong length costs nothing.
         """
         return self
 
     def _error_at_size(self, data: object) -> object:
-        """The `error` of a release on these data, of which nothing but the public length may enter: it is not paid for."""
+        """The `error` of a release on these data; it may depend on their public length alone."""
         return self.error()
 
     def release_of(self, value: object, data: object, *, receipt: ChargeReceipt | None = None) -> Release:
-        """The release of a value that was drawn on `data`, with all that is known of it. Nothing else builds a release."""
+        """The release of a value drawn on `data`. Every release is built here."""
         refused = isinstance(value, Refusal)
         return Release(
             value,

@@ -2,16 +2,19 @@
 """The variance of a linear regression's prediction at a public point, on a logarithmic scale.
 
     at_noon = prediction_variance([1.0, 0.5], bound_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
-    at_noon(design).value                  # WithBound(value=-6.2, bound=0.003), say: log of x'(X'X)⁻¹x
+    at_noon(design).value  # WithBound(value=-6.2, bound=0.003), say: log of x'(X'X)⁻¹x
 
-The rows of the design X are the records, scaled down to a length of 1 where they are longer. One more or one less moves
-the least eigenvalue of X'X by 1 at most, and log x'(X'X)⁻¹x by log(λ / (λ - 1)) at most, where λ > 1 is that eigenvalue.
+The rows of the design X are the records, scaled down to a length of 1 where they are longer. One
+more or one less moves the least eigenvalue of X'X by 1 at most, and log x'(X'X)⁻¹x by log(λ / (λ -
+1)) at most, where λ > 1 is that eigenvalue.
 
-**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or removed.
+**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or
+removed.
 
-Why it holds: propose.proof.md, §7, and `HighProbabilityBound`. Rows are whole numbers of a grid; the eigenvalue is bounded
-and the variance computed by exact determinants, so that no rounding moves either. What would break it: `relation="replace"`,
-which is refused; a point x that was read off the data.
+Why it holds: propose.proof.md, §7, and `HighProbabilityBound`. Rows are whole numbers of a grid;
+the eigenvalue is bounded and the variance computed by exact determinants, so that no rounding moves
+either. What would break it: `relation="replace"`, which is refused; a point x that was read off the
+data.
 
 An entry that is no finite number counts as 0, and so does every entry of a row of another length.
 """
@@ -97,7 +100,7 @@ class LogVariance:
 
     >>> LogVariance([1.0, 0.0]).value([[1.0, 0.0], [0.0, 1.0]] * 5) == math.log(1 / 5)
     True
-    >>> LogVariance([1.0, 0.0]).least_eigenvalue([[1.0, 0.0], [0.0, 1.0]] * 5)         # the greatest below 5
+    >>> LogVariance([1.0, 0.0]).least_eigenvalue([[1.0, 0.0], [0.0, 1.0]] * 5)  # the greatest below 5
     4
     """
 
@@ -161,9 +164,11 @@ def _row(row: Any) -> list[float]:
 
 
 def _cells(entries: Floats) -> Integers:
-    """Each row as whole numbers of the grid whose squares sum to 4**20 at most, by operations on that row alone.
+    """Each row as whole numbers of the grid whose squares sum to 4**20 at most, by operations on
+    that row alone.
 
-    The length is good to one part in 10**13, and 4**20 is 1.1 · 10**12: the sum, a whole number, is below 4**20 + 1.
+    The length is good to one part in 10**13, and 4**20 is 1.1 · 10**12: the sum, a whole number, is
+    below 4**20 + 1.
     """
     largest = np.maximum(1.0, np.abs(entries).max(axis=1, initial=0.0))[:, None]
     scaled = entries / largest

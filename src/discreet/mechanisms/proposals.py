@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers whose distance to trouble is known: a reciprocal, a median or another quantile, the log of a spread.
+"""Answers whose distance to trouble is known: a reciprocal, a median or another quantile, the log
+of a spread.
 
     ProposedReciprocal().release(bound=0.001, test_epsilon=0.5, release_epsilon=0.5, delta=1e-6)(1_200)
     ProposedOrderStatistic(0.5, bounds=(0, 1e6)).release(bound=100, …)(incomes)
-    ProposedLogSpread(bounds=(0, 1e6)).release(bound=0.1, …)(incomes)              # log of the interquartile range
-    ProposedOrderStatistic(0.5, bounds=(0, 1e6)).search(bounds=[1, 10, 100, 1e3], …)(incomes)     # which bound? ask privately
+    ProposedLogSpread(bounds=(0, 1e6)).release(bound=0.1, …)(incomes)  # log of the interquartile range
+    ProposedOrderStatistic(0.5, bounds=(0, 1e6)).search(bounds=[1, 10, 100, 1e3], …)(incomes)  # which bound? ask privately
 
-**Guarantee.** For every bound, `distance(data, bound)` moves by 1 at most between neighbours, under add-remove and under
-replace, and is 0 on both of two neighbours whose values differ by more than the bound.
+**Guarantee.** For every bound, `distance(data, bound)` moves by 1 at most between neighbours, under
+add-remove and under replace, and is 0 on both of two neighbours whose values differ by more than
+the bound.
 
-Why it holds: propose.proof.md, §5, from the order of the records alone: one change moves each order statistic by one rank
-at most. Records are clipped to public bounds and put on a grid first, so that all comparisons are exact.
-What would break it: bounds that were read off the data.
+Why it holds: propose.proof.md, §5, from the order of the records alone: one change moves each order
+statistic by one rank at most. Records are clipped to public bounds and put on a grid first, so that
+all comparisons are exact. What would break it: bounds that were read off the data.
 """
 
 from __future__ import annotations
@@ -30,9 +32,8 @@ import numpy.typing as npt
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import as_ratio
-from discreet.mechanisms.propose import ProposeTestRelease
+from discreet.mechanisms.propose import ProposeSearchRelease, ProposeTestRelease
 from discreet.mechanisms.quantile import Span, read_quantile
-from discreet.mechanisms.search import ProposeSearchRelease
 from discreet.mechanisms.stability import as_distance
 from discreet.noise.scales import Number
 
@@ -102,13 +103,16 @@ class Proposal(ABC):
         )
 
 
+@dataclass(frozen=True)
 class ProposedReciprocal(Proposal):
-    """1 / max(1, count) of a count that one protected unit moves by 1 at most; the data are the count.
+    """1 / max(1, count) of a count that one protected unit moves by 1 at most; the data are the
+    count.
 
     It counts as the whole number below it, up to 10**18; what is no number counts as 0.
 
-    **Guarantee.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound from some k on; the distance is
-    how many units the count is above the last k for which it is not.
+    **Guarantee.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound
+    from some k on; the distance is how many units the count is above the last k for which it is
+    not.
 
     >>> ProposedReciprocal().distance(1_200, bound=0.001)             # 32 · 31 < 1000 <= 33 · 32
     1168
@@ -123,17 +127,20 @@ class ProposedReciprocal(Proposal):
         pairs = math.ceil(1 / as_ratio(bound))
         safe = 2
         if pairs > 2:
-            safe = (math.isqrt(4 * (pairs - 1) + 1) + 1) // 2 + 1  # the least k with k (k - 1) > pairs - 1
+            # the least k with k (k - 1) > pairs - 1
+            safe = (math.isqrt(4 * (pairs - 1) + 1) + 1) // 2 + 1
         return math.inf if pairs <= 2 else max(0, as_distance(data) - safe + 1)
 
 
 @dataclass(frozen=True)
 class ProposedOrderStatistic(Proposal):
-    """The ⌈qn⌉-th smallest of n records: the (lower) median for q = 1/2. With no record, or q = 0, the lower bound.
+    """The ⌈qn⌉-th smallest of n records: the (lower) median for q = 1/2. With no record, or q = 0,
+    the lower bound.
 
-    **Guarantee.** The distance is the least s such that some s + 2 records in a row, the quantile among them, span more than
-    the bound, where bounds stand in for records beyond the first and the last. If a record is replaced that is
-    the exact distance to data with a larger local sensitivity (Nissim, Raskhodnikova, Smith 2007), else at most that.
+    **Guarantee.** The distance is the least s such that some s + 2 records in a row, the quantile
+    among them, span more than the bound, where bounds stand in for records beyond the first and the
+    last. If a record is replaced that is the exact distance to data with a larger local sensitivity
+    (Nissim, Raskhodnikova, Smith 2007), else at most that.
 
     >>> ages = ProposedOrderStatistic(0.5, bounds=(0, 100), step=1)
     >>> ages.value([30, 31, 33, 36, 90]), ages.distance([30, 31, 33, 36, 90], bound=5)
@@ -170,11 +177,13 @@ class ProposedOrderStatistic(Proposal):
 
 @dataclass(frozen=True)
 class ProposedLogSpread(Proposal):
-    """The natural logarithm of the distance between two quantiles, by default the interquartile range.
+    """The natural logarithm of the distance between two quantiles, by default the interquartile
+    range.
 
-    **Guarantee.** The bound is on the logarithm: with bound=0.1 the spread moves by a tenth, about. After s changes the spread
-    lies between that of the quantiles moved s ranks inwards and s ranks outwards; the distance is the greatest s for
-    which these differ by a factor of exp(bound) at most for s + 1. A spread of less than one step of the grid counts as one step.
+    **Guarantee.** The bound is on the logarithm: with bound=0.1 the spread moves by a tenth, about.
+    After s changes the spread lies between that of the quantiles moved s ranks inwards and s ranks
+    outwards; the distance is the greatest s for which these differ by a factor of exp(bound) at
+    most for s + 1. A spread of less than one step of the grid counts as one step.
 
     Why the logarithm: Dwork, Lei 2009, who release the scale of data of unknown magnitude this way.
 
@@ -209,7 +218,8 @@ class ProposedLogSpread(Proposal):
     def distance(self, data: object, bound: float) -> float:
         check.moderate(bound=bound)
         places = _padded_places(self._span, data)
-        near, far = 0, int(places.size)  # at `far` the quantiles have become the bounds, and one another
+        # at `far` the quantiles have become the bounds, and one another
+        near, far = 0, int(places.size)
         if self._ratio(places, far) <= bound - _SLACK:
             return math.inf
         while far - near > 1:  # the ratio grows with the number of changes

@@ -3,13 +3,14 @@
 
     from discreet.mechanisms import ptr
 
-    ptr.release(query, distance, bound=…, test_epsilon=…, release_epsilon=…, delta=…)(data)       # your own distance
-    ptr.check_distance(query, distance, domain=…, bound=…)                                        # is it right?
+    ptr.release(query, distance, bound=…, test_epsilon=…, release_epsilon=…, delta=…)(data)  # your own distance
+    ptr.check_distance(query, distance, domain=…, bound=…)  # is it right?
     ptr.median(bounds=(0, 100)).release(bound=1, …)(ages);  ptr.reciprocal.search(bounds=…, …)(count)
     ptr.vote(["yes", "no"], epsilon=1, delta=1e-6)(ballots);  ptr.mode(…);  ptr.argmax(…);  ptr.top_k(…)
-    ptr.bounded(query, measure, bound_epsilon=…, release_epsilon=…, delta=…)(data)                # no proposal at all
+    ptr.bounded(query, measure, bound_epsilon=…, release_epsilon=…, delta=…)(data)  # no proposal at all
 
-Each name is the class or function of the file that it comes from; see docs/reference/mechanisms/propose-test-release.md.
+Each name is the class or function of the file that it comes from; see
+docs/reference/mechanisms/propose-test-release.md.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from discreet.mechanisms.proposals import (
     ProposedOrderStatistic,
     ProposedReciprocal,
 )
-from discreet.mechanisms.propose import ProposeTestRelease
-from discreet.mechanisms.search import ProposeSearchRelease
+from discreet.mechanisms.propose import ProposeSearchRelease, ProposeTestRelease
 from discreet.mechanisms.secret import Secret
 from discreet.mechanisms.stability import StabilityTest
 from discreet.mechanisms.stable import StableArgmax, StableMode, StableTopK, StableValue, StableVote

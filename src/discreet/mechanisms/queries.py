@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about records, each with its sensitivity under both relations.
+"""Queries about records, each with its sensitivity under both relations.
 
     from discreet.mechanisms import queries
 
     queries.count(lambda age: age >= 65).geometric(epsilon=0.5)(ages).value
     queries.histogram(["A", "B", "AB", "0"]).laplace(epsilon=1)(blood_groups).value
-    queries.mean((0, 120)).laplace(epsilon=1)(ages).value              # the number of records is protected
-    queries.mean((0, 120), size=1_000).laplace(epsilon=1)(ages).value  # it is public, and nobody comes or goes
+    queries.mean((0, 120)).laplace(epsilon=1)(ages).value  # the number of records is protected
+    queries.mean((0, 120), size=1_000).laplace(epsilon=1)(ages).value  # the number is public
     queries.sum((0, 500)).gaussian(epsilon=1, delta=1e-6)(baskets).value
 
-Records are a list, a numpy array or another sequence. Bounds are public and come with the question; what each record
-counts as is said in exact.py.
+Records are a list, a numpy array or another sequence. Bounds are public and part of the query.
+exact.py defines what each record counts as.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from discreet import check
 from discreet.mechanisms.counting import Count, Counts, Histogram, count, counts, histogram
 from discreet.mechanisms.exact import Function
-from discreet.mechanisms.moments import Mean, Sum, Variance
+from discreet.mechanisms.moments import FromShares, Mean, ProtectedMean, ProtectedVariance, Sum, Variance
 from discreet.mechanisms.query import ClippingBounds, QueryAnswer, RecordQuery
-from discreet.mechanisms.shares import FromShares, ProtectedMean, ProtectedVariance
 
 __all__ = [
     "Count",
@@ -46,13 +45,17 @@ __all__ = [
 ]
 
 
-def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001 - read as queries.sum
+def sum(  # noqa: A001 - read as queries.sum
+    bounds: Sequence[float] | ClippingBounds | None = None, *, of: Function | None = None
+) -> Sum:
     """The sum of the records, or of a function of each record.
 
-    **Guarantee.** Sensitivity max(|low|, |high|) under add-remove and high - low under replace, for all records. The
-    sum before noise is the mathematical sum of the clipped floats: it does not overflow, and order does not matter.
+    **Guarantee.** Sensitivity max(|low|, |high|) under add-remove and high - low under replace, for
+    all records. The sum before noise is the mathematical sum of the clipped floats: it does not
+    overflow, and order does not matter.
 
-    Why it holds: exact.py. Records beyond the bounds count as the bounds, which is a bias that no error includes.
+    Why it holds: exact.py. Records beyond the bounds are clipped. No margin of error includes the
+    bias from clipping.
 
     >>> sum((-2, 5)).sensitivity("add-remove"), sum((-2, 5)).sensitivity("replace")
     (5.0, 7.0)
@@ -62,13 +65,18 @@ def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001
     return Sum(ClippingBounds.of(bounds), None if of is None else check.function(of=of))
 
 
-def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = None) -> Mean | ProtectedMean:
-    """The mean of the records, or of a function of each record; `size` is their number, if that is public.
+def mean(
+    bounds: Sequence[float] | ClippingBounds | None = None,
+    *,
+    size: int | None = None,
+    of: Function | None = None,
+) -> Mean | ProtectedMean:
+    """The mean of the records, or of a function of each; `size` is their number, if it is public.
 
-    **Guarantee.** With a public size: sensitivity (high - low) / size under replace, and add-remove is refused, since
-    somebody who comes or goes would change the size. Without: a noisy mean and a noisy number of records under one
-    guarantee, whose two sums have the sensitivities of shares.py. The answer lies within the bounds; no records at all
-    are answered like any others.
+    **Guarantee.** With a public size: sensitivity (high - low) / size under replace; add-remove is
+    refused, because it changes the size. Without it: a noisy mean and a noisy number of records
+    under one guarantee, from two sums with the sensitivities of moments.py. The answer lies within
+    the bounds. Empty records are answered like any others.
 
     >>> mean((0, 120), size=1_000).sensitivity("replace")
     0.12
@@ -80,42 +88,46 @@ def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = N
     >>> answer.interval[0] <= answer.value <= answer.interval[1]
     True
     """
-    within, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
+    clipping, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
     if size is None:
-        return ProtectedMean(within, value)
-    return Mean(within, check.whole(size=size), value)
+        return ProtectedMean(clipping, value)
+    return Mean(clipping, check.whole(size=size), value)
 
 
 def variance(
-    bounds: Any = None, *, size: int | None = None, of: Function | None = None
+    bounds: Sequence[float] | ClippingBounds | None = None,
+    *,
+    size: int | None = None,
+    of: Function | None = None,
 ) -> Variance | ProtectedVariance:
     """The variance of the records about their mean, divided by their number; `size` as for `mean`.
 
-    **Guarantee.** With a public size n of 2 or more: sensitivity (high - low)²(n - 1)/n² under replace. Without: three
-    noisy sums under one guarantee, whose sensitivities are those of shares.py.
+    **Guarantee.** With a public size n of 2 or more: sensitivity (high - low)²(n - 1)/n² under
+    replace. Without it: three noisy sums under one guarantee.
 
-    Why it holds: moments.py and shares.py have the proofs. The answer lies in [0, (high - low)²/4].
+    Why it holds: moments.py has the proofs. The answer lies in [0, (high - low)²/4].
 
     >>> variance((0, 10), size=100).sensitivity("replace")
     0.99
     >>> variance((0, 10)).sensitivity("add-remove"), variance((0, 10)).sensitivity("replace")
     (1.0, 2.0)
     """
-    within, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
+    clipping, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
     if size is None:
-        return ProtectedVariance(within, value)
-    return Variance(within, check.whole(at_least=2, size=size), value)
+        return ProtectedVariance(clipping, value)
+    return Variance(clipping, check.whole(at_least=2, size=size), value)
 
 
 def statistical(phi: Function, *, size: int) -> Mean:
-    """A statistical query: the mean of φ over `size` records, for a function φ of one record with values in [0, 1].
+    """A statistical query: the mean of φ over `size` records, where φ maps a record into [0, 1].
 
-    **Guarantee.** One replaced record moves the mean by at most 1 / size. The total variation distance between the
-    answers to neighbours, which bounds how far an analyst who sees the answer can overfit, is `guarantee.advantage()`:
-    with Gaussian noise of standard deviation σ exactly 2Φ(1/(2·size·σ)) - 1; with Laplace noise for ε at most
-    1 - e^(-ε/2); for any ε-private answer at most tanh(ε/2).
+    **Guarantee.** One replaced record moves the mean by at most 1 / size. `guarantee.advantage()`
+    is the total variation distance between the answers of neighbours; it bounds how far an analyst
+    who sees the answer can overfit. With Gaussian noise of standard deviation σ it is exactly
+    2Φ(1/(2·size·σ)) - 1, with Laplace noise for ε at most 1 - e^(-ε/2), and for any ε-private
+    answer at most tanh(ε/2).
 
-    What φ returns outside [0, 1] counts as the nearest of 0 and 1; what is no number, or an error, counts as 1/2.
+    Values of φ are clipped to [0, 1]. A value that is not a number, or an error, counts as 1/2.
 
     >>> answer = statistical(lambda x: x > 3, size=50).gaussian(scale=0.1)
     >>> round(answer.guarantee.advantage(), 7)

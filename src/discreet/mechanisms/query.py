@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question about records, and the mechanism that answers it with noise.
+"""A query about records, and the mechanism that answers it with noise.
 
-    question = queries.mean((0, 120), size=1_000)
-    question.sensitivity(relation="replace")         # how far one record moves the answer, at most
-    question.laplace(epsilon=0.5)(ages).value        # or gaussian(rho=…), gaussian(epsilon=…, delta=…)
+    query = queries.mean((0, 120), size=1_000)
+    query.sensitivity(relation="replace")   # how far one record can move the answer
+    query.laplace(epsilon=0.5)(ages).value  # or gaussian(rho=…), gaussian(epsilon=…, delta=…)
 
-A `RecordQuery` says which exact numbers are computed from the records, how far one record moves them, and how the answer
-is read off the noisy numbers. An `QueryAnswer` is a query with noise: a `Mechanism` that takes the records.
+A `RecordQuery` defines the exact numbers that get noise, how far one record moves them, and the
+answer as a function of the noisy numbers. A `QueryAnswer` is a query with noise: a `Mechanism` that
+takes the records.
 """
 
 from __future__ import annotations
@@ -23,33 +24,35 @@ from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import as_ratio, exactly, float_above
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
+from discreet.mechanisms.expression import CallRepr
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS
 
 _ROOT_BITS = 64
 
-#: Why a question is not asked under a relation, and how to ask it.
-_NOT_ASKED = {
-    "add-remove": "a public number of records contradicts a record that is added or removed.",
-    "replace": "where a record is replaced the number of records is public, and counting it protects nobody.",
+#: Why a query is undefined under a relation, and what to do instead.
+_WHY_UNDEFINED = {
+    "add-remove": "a public number of records changes if a record is added or removed.",
+    "replace": "under 'replace' the number of records is public, so counting it needs no noise.",
 }
-_ASK_INSTEAD = {
-    "add-remove": "leave out size= and let the number of records be protected",
+_FIX_UNDEFINED = {
+    "add-remove": "leave out size= to protect the number of records too",
     "replace": "none is needed: the number of records is public there",
 }
 
 
-class RecordQuery(ABC):
-    """A question about records. Base of all that are in `discreet.mechanisms.queries`.
+class RecordQuery(CallRepr, ABC):
+    """A query about records. Base of the queries in `discreet.mechanisms.queries`.
 
-    **Guarantee.** `exact` is a function of the records as a bag: their order does not matter, and no record makes it
-    fail. Neighbouring records give exact numbers whose distance is at most `moves`, in either norm.
+    **Guarantee.** `exact` is a function of the records as a bag: their order does not matter, and
+    no record makes it fail. Neighbouring records give exact numbers whose distance is at most
+    `moves`, in either norm.
     """
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Under which it is answered; the first is the default."""
+        """The relations under which it is defined; the first is the default."""
         return RELATIONS
 
     @property
@@ -64,7 +67,7 @@ class RecordQuery(ABC):
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """Where the answer lies for all records; what noise carries beyond is moved back."""
+        """The range of the answer, to which the noisy answer is clipped."""
         return None
 
     @abstractmethod
@@ -73,10 +76,10 @@ class RecordQuery(ABC):
 
     @abstractmethod
     def moves(self, relation: str, norm: int) -> Fraction:
-        """How far one record moves the exact numbers, at most, in the l1 or the l2 norm."""
+        """The sensitivity of the exact numbers in the l1 or the l2 norm."""
 
     def sensitivity(self, relation: str | None = None, norm: int = 1) -> float:
-        """How far one record moves the answer (or the parts that it is read off), at most; rounded up."""
+        """The sensitivity of the answer, or of the numbers it is computed from; rounded up."""
         return float_above(self.moves(self._relation(relation), _norm(norm)) / self.per)
 
     def laplace(
@@ -87,7 +90,7 @@ class RecordQuery(ABC):
         relation: str | None = None,
         unit: str = "record",
     ) -> QueryAnswer:
-        """The answer with Laplace noise: ε-differential privacy. `scale` is in the unit of the answer."""
+        """The answer with Laplace noise, ε-private; `scale` is in the unit of the answer."""
         return self._build_answer(Laplace, 1, relation, unit, epsilon=epsilon, scale=scale)
 
     def gaussian(
@@ -106,18 +109,18 @@ class RecordQuery(ABC):
         )
 
     def answer_from(self, noisy: Any) -> Any:
-        """The answer, from the noisy numbers."""
+        """The answer as a function of the noisy numbers."""
         if self.per == 1 and self.range is None:
             return noisy
         value = noisy / self.per
         return value if self.range is None else min(max(value, self.range[0]), self.range[1])
 
     def error(self, noise: Additive, confidence: float) -> float | None:
-        """How far the answer is from the exact one, at most; None where that depends on a secret."""
+        """The margin of error; None if it depends on data."""
         return float_above(as_ratio(noise.error(confidence)) / self.per)
 
     def interval(self, noise: Additive, value: Any, confidence: float) -> tuple[Any, Any]:
-        """Where the exact answer lies, given the released one."""
+        """A confidence interval for the exact answer, given the released one."""
         error = float_above(as_ratio(noise.error(confidence)) / self.per)
         low, high = value - error, value + error
         return (low, high) if self.range is None else (max(low, self.range[0]), min(high, self.range[1]))
@@ -129,26 +132,34 @@ class RecordQuery(ABC):
             return relation
         raise UnsupportedGuarantee(
             "DP203",
-            f"this question is not asked under the relation {relation!r}.",
-            why=_NOT_ASKED[relation],
-            fix=_ASK_INSTEAD[relation],
+            f"this query is undefined under the relation {relation!r}.",
+            why=_WHY_UNDEFINED[relation],
+            fix=_FIX_UNDEFINED[relation],
         )
 
     def _build_answer(
-        self, noise: type[Additive], norm: int, relation: str | None, unit: str, **amount: Any
+        self, noise: type[Additive], norm: int, relation: str | None, unit: str, **amount: float | None
     ) -> QueryAnswer:
         relation = self._relation(relation)
-        if amount.get("scale") is not None:  # of the answer, so `per` times that for the numbers
-            amount["scale"] = float(exactly(check.moderate(scale=amount["scale"])) * self.per)
-        made: Any = noise
-        moved = self.moves(relation, norm)
+        scale = amount.get("scale")
+        if scale is not None:
+            # The scale is that of the answer; the numbers are `per` times as large.
+            amount["scale"] = float(exactly(check.moderate(scale=scale)) * self.per)
+        mechanism: Any = noise
         return QueryAnswer(
-            self, made(sensitivity=moved, dimension=self.dimension, relation=relation, unit=unit, **amount)
+            self,
+            mechanism(
+                sensitivity=self.moves(relation, norm),
+                dimension=self.dimension,
+                relation=relation,
+                unit=unit,
+                **amount,
+            ),
         )
 
 
 class WholeNumberQuery(RecordQuery):
-    """A question whose exact numbers are whole."""
+    """A query whose exact numbers are whole."""
 
     def geometric(
         self,
@@ -158,17 +169,18 @@ class WholeNumberQuery(RecordQuery):
         relation: str | None = None,
         unit: str = "record",
     ) -> QueryAnswer:
-        """The answer with whole-number Laplace noise, which is whole again: ε-differential privacy."""
+        """The answer with whole-number Laplace noise: a whole number, ε-private."""
         return self._build_answer(Geometric, 1, relation, unit, epsilon=epsilon, scale=scale)
 
 
 class QueryAnswer(Mechanism):
     """A query with noise: a mechanism that takes records.
 
-    **Guarantee.** The guarantee of `noise` at the sensitivity that the query proves; reading the answer off the noisy
-    numbers is post-processing. Empty records are answered like any others.
+    **Guarantee.** The guarantee of `noise` at the sensitivity that the query proves. The step from
+    noisy numbers to the answer is post-processing. Empty records are answered like any others.
 
-    Why it holds: `Additive` and the `moves` of the query. What would break it: a `moves` that is not true.
+    Why it holds: `Additive` and the `moves` of the query. What would break it: a `moves` that is
+    not true.
 
     >>> from discreet.mechanisms import queries
     >>> answer = queries.sum((0, 10)).laplace(epsilon=0.5)
@@ -202,30 +214,29 @@ class QueryAnswer(Mechanism):
 
 @dataclass(frozen=True)
 class ClippingBounds:
-    """Two public numbers that every record is moved between."""
+    """Two public numbers to which every record is clipped."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, bounds: Any) -> ClippingBounds:
-        """The bounds that a caller stated as (low, high)."""
+        """The bounds, stated as (low, high)."""
         if isinstance(bounds, ClippingBounds):
             return bounds
         if not isinstance(bounds, tuple | list | np.ndarray) or np.shape(bounds) != (2,):
             raise BadParameter(
                 "DP104",
                 "bounds must be two numbers, (low, high).",
-                why="without bounds one record can move the answer without limit, and bounds that are read off"
-                " the data reveal it.",
-                fix="bounds=(0, 100), from what is known without the data",
+                why="one record moves an unbounded answer without limit, and bounds from the data reveal it.",
+                fix="bounds=(0, 100), from public knowledge",
             )
         low, high = check.real(low=bounds[0]), check.real(high=bounds[1])
         if not low < high:
             raise BadParameter(
                 "DP107",
                 f"the lower bound must be below the upper one, not {low!r} and {high!r}.",
-                why="records are moved between the two.",
+                why="records are clipped to the range between the two.",
                 fix="bounds=(0, 100)",
             )
         check.moderate(width=high - low)
@@ -246,7 +257,7 @@ class ClippingBounds:
 def query_with_noise(
     query: RecordQuery, amount: dict[str, float | None], relation: str | None
 ) -> QueryAnswer:
-    """The query with the noise that the amount describes: ε alone is Laplace noise, ρ or (ε, δ) Gaussian noise."""
+    """The query with Laplace noise for ε alone, with Gaussian noise for ρ, (ε, δ) or a scale."""
     epsilon, delta, rho, scale = (amount[name] for name in ("epsilon", "delta", "rho", "scale"))
     if delta is None and rho is None and scale is None:
         return query.laplace(epsilon=epsilon, relation=relation)
@@ -259,14 +270,14 @@ def records_needed(error: float, parts: float) -> int:
 
 
 def root_above(square: int) -> Fraction:
-    """The root of a whole number: exact where it is whole, else a ratio a little above it."""
+    """The square root of a whole number: exact if it is whole, else rounded up."""
     root = math.isqrt(square)
     if root * root == square:
         return Fraction(root)
     return Fraction(math.isqrt(square << (2 * _ROOT_BITS)) + 1, 1 << _ROOT_BITS)
 
 
-def _norm(norm: Any) -> int:
+def _norm(norm: int) -> int:
     if isinstance(norm, int) and not isinstance(norm, bool) and norm in {1, 2}:
         return norm
     raise BadParameter(

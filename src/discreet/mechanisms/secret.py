@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A value that was read from private data and cannot be shown by accident.
 
-    loss = per_instance_loss(mechanism, answer, answer_without)       # Secret: <secret: what one record loses>
-    loss.reveal(because="debugging on synthetic data")                # the number
+    loss = per_instance_loss(mechanism, answer, answer_without)  # Secret: <secret: what one record loses>
+    loss.reveal(because="debugging on synthetic data")  # the number
 
-**Guarantee.** The value leaves by `reveal` alone. Printing, formatting, comparing, computing, iterating, pickling, copying and
-turning into JSON either show "<secret: …>" or raise DP206; no text that they produce depends on the value.
+**Guarantee.** The value leaves by `reveal` alone. Printing, formatting, comparing, computing,
+iterating, pickling, copying and turning into JSON either show "<secret: …>" or raise DP206; no text
+that they produce depends on the value.
 
-Why it holds: the value lives in the closure of a function, not in an attribute, and every other operation is one that
-`object` has by itself, or is refused below. What would break it: a debugger, which is not an accident.
+Why it holds: the value lives in the closure of a function, not in an attribute, and every other
+operation is one that `object` has by itself, or is refused below. What would break it: a debugger,
+which is not an accident.
 """
 
 from __future__ import annotations

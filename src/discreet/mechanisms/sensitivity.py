@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far one record moves an answer: anywhere, here, at a distance from here, and smoothly.
 
-    GlobalSensitivity(10)                                   # the most, over all data: public
-    LocalAtDistance(at=my_callback, at_most=10)             # the most within j changes of these data: secret
-    LocalAtDistance(…).smooth(0.1)                          # a SmoothBound: max over j of e^(-0.1 j) at(data, j)
-    check_callback(f, my_callback, domain=[0, 1, 5], size=3)   # tries all small data, and refuses a wrong callback
+    GlobalSensitivity(10)  # the most, over all data: public
+    LocalAtDistance(at=my_callback, at_most=10)  # the most within j changes of these data: secret
+    LocalAtDistance(…).smooth(0.1)  # a SmoothBound: max over j of e^(-0.1 j) at(data, j)
+    check_callback(f, my_callback, domain=[0, 1, 5], size=3)  # tries all small data, and refuses a wrong callback
 
 With f the answer, ~ the neighbouring relation and d its distance, the four are
 
     GS = max over x ~ x' of |f(x) - f(x')|               LS(x) = max over x' ~ x of |f(x) - f(x')|
     LS(x, j) = max of LS(y) over d(x, y) <= j            SS(x, t) = max over j of e^(-t j) LS(x, j)
 
-**Guarantee.** SS is the least function that is at least LS and t-smooth: SS(x) <= e^t SS(x') for neighbours (Nissim,
-Raskhodnikova, Smith 2007). What `SmoothBound.bound` returns is at least that, and is (t + 2**-31)-smooth, if the
-callback keeps two rules: at(x, 0) >= LS(x), and at(x, j) <= at(x', j + 1) for all neighbours (smooth.proof.md, §3).
+**Guarantee.** SS is the least function that is at least LS and t-smooth: SS(x) <= e^t SS(x') for
+neighbours (Nissim, Raskhodnikova, Smith 2007). What `SmoothBound.bound` returns is at least that,
+and is (t + 2**-31)-smooth, if the callback keeps two rules: at(x, 0) >= LS(x), and at(x, j) <=
+at(x', j + 1) for all neighbours (smooth.proof.md, §3).
 
 What would break it: a callback that breaks a rule. `check_callback` looks for that.
 Only the global sensitivity is public. The others are functions of the data and must not leave.
@@ -74,10 +75,12 @@ class GlobalSensitivity:
 @check.named_fields
 @dataclass(frozen=True)
 class LocalAtDistance:
-    """How far one record moves the answer on any data within j changes of these: a callback `at(data, j)`.
+    """How far one record moves the answer on any data within j changes of these: a callback
+    `at(data, j)`.
 
-    `at_most` is the global sensitivity, or anything above it: public and finite. What the callback raises, and a value that is
-    negative, infinite or no number, counts as `at_most`: an error would tell of the data.
+    `at_most` is the global sensitivity, or anything above it: public and finite. What the callback
+    raises, and a value that is negative, infinite or no number, counts as `at_most`: an error would
+    tell of the data.
 
     >>> counts = LocalAtDistance(at=lambda records, j: 1.0, at_most=1.0)
     >>> counts.local([1, 2]), counts.at_distance([1, 2], 3)
@@ -119,10 +122,12 @@ class LocalAtDistance:
 @check.named_fields
 @dataclass(frozen=True)
 class SmoothBound:
-    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record.
+    """A function of the data that is at least the local sensitivity and changes by at most
+    e^smoothing with one record.
 
-    **Guarantee.** None of its own: whoever makes one states that `bound` is at least the local sensitivity and smooth.
-    `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity, or anything above it.
+    **Guarantee.** None of its own: whoever makes one states that `bound` is at least the local
+    sensitivity and smooth. `check_smooth_bound` tries it on small data. `at_most` is the global
+    sensitivity, or anything above it.
 
     >>> SmoothBound(lambda records: 1.0, smoothing=0.1, at_most=1.0).smoothing
     0.1
@@ -139,7 +144,8 @@ class SmoothBound:
 
 @dataclass(frozen=True)
 class Universe:
-    """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records under "add-remove".
+    """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records
+    under "add-remove".
 
     Data are tuples in sorted order: the answer is a function of a bag.
 
@@ -204,10 +210,12 @@ class Universe:
 def check_callback(
     f: Answer, ls_at_distance: AtDistance, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """Try a local-sensitivity-at-distance callback on all small data; raise DP205 with what it breaks.
+    """Try a local-sensitivity-at-distance callback on all small data; raise DP205 with what it
+    breaks.
 
-    **Guarantee.** If it raises, the callback is wrong: the text has a rule and data of *your* domain that break it. If it does not,
-    the callback keeps the rules on all data of that domain and size, and no more is known: larger data are a matter of proof.
+    **Guarantee.** If it raises, the callback is wrong: the text has a rule and data of *your*
+    domain that break it. If it does not, the callback keeps the rules on all data of that domain
+    and size, and no more is known: larger data are a matter of proof.
 
     >>> import statistics
     >>> def gap(x, j):
@@ -235,10 +243,12 @@ def check_callback(
 def check_smooth_bound(
     f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's.
+    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every
+    neighbour's.
 
-    **Guarantee.** If it raises DP205, the bound is wrong on data of your domain. If it does not raise, the bound is right on all
-    data of that domain and size, and nothing is known about larger data.
+    **Guarantee.** If it raises DP205, the bound is wrong on data of your domain. If it does not
+    raise, the bound is right on all data of that domain and size, and nothing is known about larger
+    data.
 
     >>> check_smooth_bound(sum, SmoothBound(lambda records: 1.0, 0.1, at_most=1.0), domain=[0, 1], size=3)
     """

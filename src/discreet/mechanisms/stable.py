@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stable values without noise: exact if nobody could have changed them, refused if somebody might have.
+"""Stable values without noise: exact if no single unit could have changed them, refused otherwise.
 
-    StableVote(["yes", "no"], epsilon=1, delta=1e-6)(ballots).value            # "yes", or a Refusal
-    StableMode(epsilon=1, delta=1e-6)(diseases).value                          # the candidates need not be known
-    StableArgmax(epsilon=1, delta=1e-6, sensitivity=1)(scores).value           # which model is the best
-    StableTopK(epsilon=1, delta=1e-6, sensitivity=1, count=3)(scores).value    # which three, as a set
-    StableValue(function, distance, epsilon=1, delta=1e-6)(data).value         # anything, with your own distance
+    StableVote(["yes", "no"], epsilon=1, delta=1e-6)(ballots).value         # "yes", or a Refusal
+    StableMode(epsilon=1, delta=1e-6)(diseases).value                       # no public candidates
+    StableArgmax(epsilon=1, delta=1e-6, sensitivity=1)(scores).value        # the best model
+    StableTopK(epsilon=1, delta=1e-6, sensitivity=1, count=3)(scores).value # the best three, as a set
+    StableValue(function, distance, epsilon=1, delta=1e-6)(data).value      # your own distance
 
-**Guarantee.** (ε, δ)-differential privacy. The value, if there is one, is exact. A refusal is an outcome, and is paid for.
+**Guarantee.** (ε, δ)-differential privacy. A released value is exact. A refusal costs as much as a
+value.
 
-Why it holds: "distance to instability" (Thakurta, Smith 2013; propose.proof.md, §3): two neighbours with different values
-both have distance 0, and are answered with probability δ at most; two with the same value are told apart by the test
-alone. What would break it: a distance that is wrong, or a sensitivity that is not true of the scores.
+Why it holds: "distance to instability" (Thakurta, Smith 2013; propose.proof.md, §3). Two neighbours
+with different values both have distance 0, and each is answered with probability at most δ. Two
+neighbours with the same value differ in the test alone. What would break it: a wrong distance, or a
+sensitivity that does not hold for the scores.
 
-How likely an answer is depends on the gap between the winner and the next, and not on the number of candidates:
-`chance(gap)` and `gap_needed(confidence)` say it before any data are seen.
+The probability of an answer depends on the gap between the winner and the runner-up, and not on the
+number of candidates. `chance(gap)` and `gap_needed(confidence)` state it without data.
 """
 
 from __future__ import annotations
@@ -40,18 +42,20 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StableArgmax", "StableMode", "StableTopK", "StableValue", "StableVote"]
 
-_REFUSED = "a few others might have changed the value"
+_REFUSED = "a few changed records might have changed the value"
 
 
 class StableValue(Mechanism):
-    """The exact value of any function, if the data are far from all on which one unit would change it.
+    """The exact value of any function, if the data are far from all on which one unit changes it.
 
-    **Guarantee.** (ε, δ)-differential privacy, if `distance(data)` moves by 1 at most between neighbours and is 0 on both of
-    two neighbours with different values: the number of units that must change to change the value, less one, is the
-    largest such distance. `check_distance(function, distance, domain=…)` tries it on small domains.
+    **Guarantee.** (ε, δ)-differential privacy, if `distance(data)` moves by at most 1 between
+    neighbours and is 0 on both of two neighbours with different values. The largest such distance
+    is the number of units that must change to change the value, less one. `check_distance(function,
+    distance, domain=…)` tries it on small domains.
 
-    Values are the same if their canonical forms are (canonical.py), and that form is the answer: 1 for True, a tuple for a list.
-    A value that has none, and a function that raises, answer None.
+    Values are equal if their canonical forms are (canonical.py), and that form is the answer: 1 for
+    True, a tuple for a list. The answer is None for a value without one, and if the function
+    raises.
 
     >>> def everybody_agrees(votes): return all(votes)
     >>> def dissenters_but_one(votes): return votes.count(False) - 1
@@ -88,51 +92,53 @@ class StableValue(Mechanism):
 
 
 class _Contest(Mechanism):
-    """The winners of a contest of scores; the distance is the gap behind them, in units of what one change can close."""
+    """The best candidates; the distance counts how many changes it takes to close the gap behind them."""
 
     _count = 1
 
     def __init__(self, closes: Fraction, test: StabilityTest, relation: str, unit: str) -> None:
-        self.test = test
-        self._closes = closes  # how much of a gap one change can close, at most
+        """One change closes `closes` of a gap at most."""
+        self.test, self._closes = test, closes
         self._guarantee = total_guarantee((test.epsilon,), test.delta, relation, unit)
 
     @property
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def chance(self, gap: Any) -> float:
-        """How likely there is an answer if the winner leads by this gap."""
+    def chance(self, gap: Number) -> float:
+        """The probability of an answer if the winner leads by this gap."""
         return self.test.chance(self._distance(exactly(check.not_negative(gap=gap))))
 
     def gap_needed(self, confidence: float = CONFIDENCE) -> float:
-        """Whoever leads by more than this is named with this confidence, however many candidates there are."""
+        """A winner who leads by more than this is released with this confidence."""
         return float_above(self.test.distance_needed(confidence) * self._closes)
 
     def _distance(self, gap: Fraction) -> int:
-        """propose.proof.md, §3: 0 while one change can close the gap, one more for each further change that it takes."""
+        """The number of changes that it takes to close the gap, less one: propose.proof.md, §3."""
         return max(0, math.ceil(gap / self._closes) - 1)
 
-    def _winners(self, scores: Sequence[Any]) -> tuple[list[int], int]:
-        """The places of the best scores, the first in order where scores tie, and the distance."""
-        best = heapq.nsmallest(self._count + 1, range(len(scores)), key=lambda place: (-scores[place], place))
-        last, next_ = (as_ratio(scores[place]) for place in best[-2:])
-        return sorted(best[:-1]), self._distance(last - next_)
+    def _winners(self, scores: Sequence[Number]) -> tuple[list[int], int]:
+        """The indices of the best scores, the first ones of a tie, and the distance."""
+        best = heapq.nsmallest(self._count + 1, range(len(scores)), key=lambda index: (-scores[index], index))
+        last_winner, runner_up = (as_ratio(scores[index]) for index in best[-2:])
+        return sorted(best[:-1]), self._distance(last_winner - runner_up)
 
-    def _name_winners(self, scores: Sequence[Any]) -> list[int] | Refusal:
+    def _release(self, scores: Sequence[Number], candidates: Sequence[Any]) -> list[Any] | Refusal:
+        """The best candidates in their own order, if the test passes."""
         winners, distance = self._winners(scores)
-        return winners if self.test.passes(distance) else Refusal(_REFUSED)
+        return [candidates[index] for index in winners] if self.test.passes(distance) else Refusal(_REFUSED)
 
 
 class StableTopK(_Contest):
-    """Which `count` candidates have the best scores, as a list in the candidates' own order: who, not in which order.
+    """Which `count` candidates have the best scores: a set, listed in the order of the candidates.
 
-    **Guarantee.** (ε, δ)-differential privacy for scores of which one protected unit moves each by `sensitivity` at most;
-    `monotone=True` says that all move the same way, which doubles the distance. Of tied candidates the first is meant,
-    which is hardly ever seen: a tie has distance 0. A score that is no finite number counts as 0.
+    **Guarantee.** (ε, δ)-differential privacy, if one protected unit moves each score by at most
+    `sensitivity`. `monotone=True` says that it moves all scores in the same direction, which
+    doubles the distance. Of tied candidates the first counts, but a tie has distance 0 and is
+    hardly ever released. A score that is not a finite number counts as 0.
 
-    Why it holds: a candidate in the set and one that replaces it are as far apart as ranks `count` and `count` + 1 are, at
-    least; one change closes 2Δ of that, or Δ if monotone.
+    Why it holds: a candidate in the set and one that replaces it are as far apart as ranks `count`
+    and `count` + 1 are, at least; one change closes 2Δ of that, or Δ if monotone.
 
     >>> best = StableTopK(epsilon=1, delta=1e-6, sensitivity=1, monotone=True, count=2)
     >>> best([310, 25, 190]).value
@@ -156,7 +162,7 @@ class StableTopK(_Contest):
     ) -> None:
         check.moderate(sensitivity=sensitivity)
         moves = widest(sensitivity)
-        closes = moves * (1 if require_monotone(monotone, relation) else 2)
+        closes = moves * (1 if require_monotone(monotone=monotone, relation=relation) else 2)
         super().__init__(closes, StabilityTest(epsilon=epsilon, delta=delta, test=test), relation, unit)
         self._count = check.whole(count=count)
         self.candidates = None if candidates is None else list(candidates)
@@ -164,27 +170,21 @@ class StableTopK(_Contest):
     def draw(self, data: object) -> object:
         with callback_guard():
             scores = [finite(score) for score in rows(data)]
-        names = range(len(scores)) if self.candidates is None else self.candidates
-        if len(names) != len(scores) or len(scores) <= self._count:
-            raise _wrong_number_error(self._count, len(names))
-        winners = self._name_winners(scores)
-        return (
-            winners
-            if isinstance(winners, Refusal)
-            else self._winner_value([names[place] for place in winners])
-        )
-
-    def _winner_value(self, winners: list[Any]) -> Any:
-        return winners
+        candidates = range(len(scores)) if self.candidates is None else self.candidates
+        if len(candidates) != len(scores) or len(scores) <= self._count:
+            raise _wrong_number_error(self._count, len(candidates))
+        return self._release(scores, candidates)
 
 
 class StableArgmax(StableTopK):
-    """Which candidate has the best score: a model by its hits, a price by its revenue. `StableTopK` with one winner.
+    """Which candidate has the best score: `StableTopK` with one winner.
 
-    **Guarantee.** As `StableTopK`. The value is an index, or the candidate itself where `candidates` were given.
+    **Guarantee.** As `StableTopK`. The value is an index, or the candidate itself if `candidates`
+    are stated.
 
-    >>> hits = [8_120, 8_790, 8_340]                     # right answers on held-out records: monotone, sensitivity 1
-    >>> select = StableArgmax(epsilon=0.1, delta=1e-6, sensitivity=1, monotone=True, candidates=["a", "b", "c"])
+    >>> hits = [8_120, 8_790, 8_340]  # right answers on held-out records: monotone, sensitivity 1
+    >>> select = StableArgmax(epsilon=0.1, delta=1e-6, sensitivity=1, monotone=True,
+    ...                       candidates=["a", "b", "c"])
     >>> select(hits).value
     'b'
     >>> select.chance(gap=450), select.chance(gap=1) <= 1e-6
@@ -215,17 +215,19 @@ class StableArgmax(StableTopK):
             unit=unit,
         )
 
-    def _winner_value(self, winners: list[Any]) -> Any:
-        return winners[0]
+    def draw(self, data: object) -> object:
+        winners = super().draw(data)
+        return winners[0] if isinstance(winners, list) else winners
 
 
 class StableVote(_Contest):
-    """Who of some public candidates has the most votes; a ballot that names nobody of them does not count.
+    """The public candidate with the most votes; ballots for anybody else do not count.
 
-    A ballot names the candidate whose canonical form it has (canonical.py).
+    A ballot is for the candidate with the same canonical form (canonical.py).
 
-    **Guarantee.** (ε, δ)-differential privacy for one ballot. With counts c₁ >= c₂ the distance is max(0, c₁ - c₂ - 1) if a
-    ballot is added or removed, and max(0, ⌈(c₁ - c₂) / 2⌉ - 1) if it is replaced.
+    **Guarantee.** (ε, δ)-differential privacy for one ballot. With counts c₁ >= c₂ the distance is
+    max(0, c₁ - c₂ - 1) if a ballot is added or removed, and max(0, ⌈(c₁ - c₂) / 2⌉ - 1) if it is
+    replaced.
 
     >>> StableVote(["yes", "no"], epsilon=1, delta=1e-6)(["yes"] * 70 + ["no"] * 30 + ["?"]).value
     'yes'
@@ -253,16 +255,17 @@ class StableVote(_Contest):
 
     def draw(self, data: object) -> object:
         counts = Counter(canonical_each(rows(data)))
-        winners = self._name_winners([counts[form] for form in self._forms])
-        return winners if isinstance(winners, Refusal) else self.candidates[winners[0]]
+        winners = self._release([counts[form] for form in self._forms], self.candidates)
+        return winners if isinstance(winners, Refusal) else winners[0]
 
 
 class StableMode(_Contest):
-    """The most frequent record, of values that nobody needs to know beforehand. None does not count.
+    """The most frequent record, without a public list of candidates.
 
-    **Guarantee.** (ε, δ)-differential privacy for one record, with the distance of `StableVote`, where a value that does
-    not occur has a count of 0. Two records are the same if their canonical forms are (canonical.py), and that form is what is
-    shown: it does not tell of a 1.0 among many 1s. A record that has none does not count either.
+    **Guarantee.** (ε, δ)-differential privacy for one record, with the distance of `StableVote`; a
+    value that does not occur has a count of 0. Two records are equal if their canonical forms are
+    (canonical.py), and that form is released: it does not reveal a 1.0 among many 1s. None does not
+    count, nor does a record without a canonical form.
 
     >>> StableMode(epsilon=1, delta=1e-6)(["flu"] * 40 + ["gout"] * 12).value
     'flu'
@@ -286,8 +289,8 @@ class StableMode(_Contest):
             form for form in canonical_each(rows(data)) if form is not None and form is not NOTHING
         )
         forms = [*sorted(counts, key=public_order), None, None]
-        winners = self._name_winners([counts[form] for form in forms])
-        return winners if isinstance(winners, Refusal) else forms[winners[0]]
+        winners = self._release([counts[form] for form in forms], forms)
+        return winners if isinstance(winners, Refusal) else winners[0]
 
 
 def _ballot(relation: str) -> Fraction:
@@ -298,8 +301,8 @@ def _ballot(relation: str) -> Fraction:
 def _no_form_error() -> BadParameter:
     return BadParameter(
         "DP104",
-        "a candidate is a number, a text, bytes, a date, a UUID, or a tuple of them.",
-        why="a ballot of another type could not be compared with it in one fixed way.",
+        "a candidate must be a number, a text, bytes, a date, a UUID, or a tuple of them.",
+        why="ballots are compared with it by their canonical forms, and other types have none.",
         fix="StableVote(['yes', 'no'], epsilon=1, delta=1e-6)",
     )
 
@@ -307,7 +310,7 @@ def _no_form_error() -> BadParameter:
 def _wrong_number_error(count: int, candidates: int) -> BadParameter:
     return BadParameter(
         "DP107",
-        f"{count} of {candidates} candidates cannot be told by their scores.",
+        f"{count} of {candidates} candidates cannot be chosen by these scores.",
         why="there must be more candidates than winners, all different, and one score for each.",
         fix="give one score for each candidate, in the same order, and a smaller count",
     )

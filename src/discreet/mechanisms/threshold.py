@@ -1,60 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sparse vector technique: any number of questions "is it above the line?", paid for only when the answer is yes.
+"""The sparse vector technique: any number of questions "is it above the line?", few answers yes.
 
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=100, positives=3)
     with sparse.open() as questions:
-        questions.ask(97)                      # True or False; refused after three times True
-    sparse([3, 5, 180, 2]).value               # the same for a list: answers until it stops
+        questions.ask(97)         # True or False; refused after three times True
+    sparse([3, 5, 180, 2]).value  # the same for a list: answers until the last True
 
-`sensitivity` is how much the answer to any one question moves, at most, when one protected unit changes.
-`monotone=True` says that all of them then move the same way, as counts do when somebody is added.
+`sensitivity` bounds how far one protected unit moves the answer to any one question.
+`monotone=True` says that one unit moves all answers in the same direction, as with counts.
 
-**Guarantee.** The whole conversation, with questions that may depend on earlier answers, is ε-differentially private; it
-is charged in full when it is opened. Questions, line and noise are whole numbers of a grid, compared exactly.
+**Guarantee.** The whole conversation is ε-differentially private, even if questions depend on
+earlier answers. It is charged in full when it is opened. Questions, line and noise are whole
+numbers of a grid and are compared exactly.
 
-Why it holds: threshold.proof.md (Lyu, Su, Li 2017, Algorithm 7, for whole-number noise). What would break it, each
-done in print by somebody: to go on after the last yes; to draw no fresh noise for each question; to leave the number
-of yeses out of the noise; to publish the number that was compared.
+Why it holds: threshold.proof.md (Lyu, Su, Li 2017, Algorithm 7, for whole-number noise). What would
+break it (published variants make each of these mistakes): more questions after the last yes; no
+fresh noise for a question; noise that ignores the number of yeses; publishing the noisy number that
+was compared.
 
-A value that is no finite number (NaN, an infinity, None, a text) counts as 0, because an error would reveal it; True counts
-as 1. How many questions there are is public; what is no row of them is refused by its shape.
+A value that is not a finite number (NaN, an infinity, None, a text) counts as 0, because an error
+would reveal it. True counts as 1. The number of questions is public.
 """
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sized
+from collections.abc import Sized
 from fractions import Fraction
-from threading import Lock
-from typing import Any, NoReturn, Self, cast
+from typing import cast
 
 import numpy as np
 
 from discreet import check, privacy
-from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, widest
 from discreet.mechanisms.choice import require_monotone
+from discreet.mechanisms.conversation import OpenConversation
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Number, Scales, is_many
-from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["AboveThreshold", "Questions", "SparseVector"]
 
 
 class SparseVector(Mechanism):
-    """Which answers lie above a line: free while they do not, over after `positives` that do.
+    """Which answers lie above a line, until `positives` of them do.
 
-    **Guarantee.** ε-differential privacy with ε = epsilon, plus `answer_epsilon` where positives are also answered by a
-    number. ε is split 1 : (2c)^⅔ between the line and the questions (1 : c^⅔ if monotone), which makes the variance
-    of their difference the least.
+    **Guarantee.** ε-differential privacy with ε = `epsilon`. With `answer_epsilon`, each positive
+    also gets a noisy number, and `answer_epsilon` is added to ε. ε is split 1 : (2c)^⅔ between the
+    line and the questions (1 : c^⅔ if monotone), which minimises the variance of their difference.
 
     >>> sparse = SparseVector(epsilon=1, sensitivity=1, threshold=1_000, positives=2)
-    >>> sparse([0, 2_000, 0, 3_000, 0, 4_000]).value           # the rest is not answered
+    >>> sparse([0, 2_000, 0, 3_000, 0, 4_000]).value           # it stops at the second True
     [False, True, False, True]
     >>> sparse.guarantee
     pure(epsilon=1.0)
@@ -78,20 +78,21 @@ class SparseVector(Mechanism):
         self.sensitivity = check.moderate(sensitivity=sensitivity)
         self.threshold = check.real(threshold=threshold)
         self.positives = check.whole(positives=positives)
-        self.monotone = require_monotone(monotone, relation)
-        self.answer_epsilon = (
-            None if answer_epsilon is None else check.moderate(answer_epsilon=answer_epsilon)
-        )
-        self._build(widest(sensitivity))
+        self.monotone = require_monotone(monotone=monotone, relation=relation)
+        self.answer_epsilon = answer_epsilon
+        if answer_epsilon is not None:
+            self.answer_epsilon = check.moderate(answer_epsilon=answer_epsilon)
+        self._build_noise(widest(sensitivity))
         self.line = self.grid.cells(exactly(threshold))
         total = exactly(self.epsilon) + exactly(self.answer_epsilon or 0)
         self._guarantee = privacy.pure(float_above(total), relation=relation, unit=unit)
 
-    def _build(self, distance: Fraction) -> None:
-        """The grid and the three noises, each at least as wide as its share of ε needs."""
+    def _build_noise(self, distance: Fraction) -> None:
+        """The grid and the three noises, each at least as wide as its part of ε needs."""
         weight = self.positives * (1 if self.monotone else 2)
-        share = Fraction(1 / (1 + weight ** (2 / 3))).limit_denominator(10**15)
-        line_epsilon = share * exactly(self.epsilon)
+        # The split that minimises the variance of line - question (Lyu, Su, Li 2017, section 4.2).
+        line_share = Fraction(1 / (1 + weight ** (2 / 3))).limit_denominator(10**15)
+        line_epsilon = line_share * exactly(self.epsilon)
         widths = [1 / line_epsilon, weight / (exactly(self.epsilon) - line_epsilon)]
         if self.answer_epsilon is not None:
             widths.append(self.positives / exactly(self.answer_epsilon))
@@ -100,7 +101,8 @@ class SparseVector(Mechanism):
             LaplaceDistribution(float_above(width * self.grid.sensitivity(distance))) for width in widths
         ]
         for noise in noises:
-            Scales(exactly(noise.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
+            # A scale that cannot be drawn exactly is refused here, before any draw.
+            Scales(exactly(noise.scale))
         self.line_noise, self.question_noise = noises[:2]
         self.answer_noise = noises[2] if noises[2:] else None
 
@@ -109,7 +111,7 @@ class SparseVector(Mechanism):
         return self._guarantee
 
     def open(self) -> Questions:
-        """A conversation: the noise of the line is drawn now, and the whole ε is spent."""
+        """A conversation. The noise of the line is drawn now, and the whole ε is spent."""
         return Questions(self)
 
     def draw(self, data: object) -> list[bool] | list[float | None]:
@@ -117,23 +119,30 @@ class SparseVector(Mechanism):
         if np.ndim(values) != 1:
             raise _not_a_row_error()
         with self.open() as questions:
-            return _until_closed(questions, values.tolist(), numbers=self.answer_noise is not None)
+            answer = questions.ask if self.answer_noise is None else questions.measure
+            answers = []
+            for value in values.tolist():
+                if questions.closed:
+                    break
+                answers.append(answer(value))
+            return cast(list[bool] | list[float | None], answers)
 
     def error(self, confidence: float = CONFIDENCE, queries: int | None = None) -> float | None:
-        """How far from the line, at most, an answer on the wrong side of it lies, with this confidence for all.
+        """How far from the line a value can lie although its answer is wrong, for all answers at
+        once.
 
-        It grows with the number of questions: without it there is no answer.
+        It grows with the number of questions `queries`; without that number it is None.
         """
         beta = (1 - check.inner_probability(confidence=confidence)) / 2
         if queries is None:
             return None
-        each = -math.expm1(math.log1p(-beta) / check.whole(queries=queries))
-        rounding = 1  # half a cell for the line and half a cell for the question
-        cells = self.line_noise.tail_bound(beta) + self.question_noise.tail_bound(each) + rounding
+        beta_of_each = -math.expm1(math.log1p(-beta) / check.whole(queries=queries))
+        # Rounding adds half a cell for the line and half a cell for the question.
+        cells = self.line_noise.tail_bound(beta) + self.question_noise.tail_bound(beta_of_each) + 1
         return float_above(cells * self.grid.step)
 
     def answer_error(self, confidence: float = CONFIDENCE) -> float | None:
-        """How far the number that answers one positive is from the exact one, at most; None if none is given."""
+        """The margin of error of the number for one positive; None without `answer_epsilon`."""
         beta = 1 - check.inner_probability(confidence=confidence)
         if self.answer_noise is None:
             return None
@@ -144,7 +153,7 @@ class SparseVector(Mechanism):
 
 
 class AboveThreshold(SparseVector):
-    """Which answer is the first above the line: a `SparseVector` that stops at the first yes.
+    """Which answer is the first above the line: a `SparseVector` with one positive.
 
     >>> AboveThreshold(epsilon=1, sensitivity=1, threshold=1_000)([0, 0, 9_000, 0]).value
     [False, False, True]
@@ -173,11 +182,10 @@ class AboveThreshold(SparseVector):
         )
 
 
-class Questions:
+class Questions(OpenConversation):
     """A conversation with one noisy line, until its positives are used up.
 
-    **Guarantee.** All answers together have `guarantee`, whoever asks and in whatever order. The object can neither be
-    copied nor carried into another process, since two copies would have twice the positives on one line.
+    **Guarantee.** As `OpenConversation`: `remaining` positives on one line, in one process.
 
     >>> with SparseVector(epsilon=1, sensitivity=1, threshold=1_000).open() as questions:
     ...     first, second = questions.ask(0), questions.ask(5_000)
@@ -185,98 +193,46 @@ class Questions:
     (False, True, True)
     """
 
+    _reopen = "questions = sparse.open()   # spends the guarantee again"
+
     def __init__(self, rule: SparseVector) -> None:
-        self._rule, self._lock, self._process = rule, Lock(), os.getpid()
+        super().__init__(rule.guarantee, rule.positives)
+        self._rule = rule
         self._line = rule.line + rule.line_noise.draw()
-        self._remaining = rule.positives
-        self.guarantee, self.private = rule.guarantee, is_private()
-
-    @property
-    def remaining(self) -> int:
-        """How many times the answer can still be yes."""
-        return self._remaining
-
-    @property
-    def closed(self) -> bool:
-        """Whether no more questions are answered."""
-        return self._remaining == 0
 
     def ask(self, value: object) -> bool:
-        """Whether the value is above the line, about."""
-        self._refuse_a_child()
-        with self._lock:
-            return self._above(self._cell(value))
+        """Whether the noisy value is above the noisy line."""
+        with self._one_answer():
+            return self._is_above(self._cell_of(value))
 
     def measure(self, value: object) -> float | None:
-        """The value with noise of its own if it is above the line, about; else None. Needs `answer_epsilon`."""
+        """The value with fresh noise if `ask` would say True, else None. Needs `answer_epsilon`."""
         noise = self._rule.answer_noise
         if noise is None:
             raise BadParameter(
                 "DP107",
-                "numbers were not paid for when this conversation was opened.",
-                why="a number takes noise and ε of its own; the number that was compared must stay secret.",
+                "this conversation does not answer with numbers.",
+                why="a number needs fresh noise and its own ε; the noisy number that was compared stays secret.",
                 fix="SparseVector(…, answer_epsilon=1.0)",
             )
-        self._refuse_a_child()
-        with self._lock:
-            cell = self._cell(value)
-            return float(self._rule.grid.reals(cell + noise.draw())) if self._above(cell) else None
+        with self._one_answer():
+            cell = self._cell_of(value)
+            return float(self._rule.grid.reals(cell + noise.draw())) if self._is_above(cell) else None
 
-    def close(self) -> None:
-        """Answer nothing more."""
-        self._remaining = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _conversation_error(
-            "a conversation cannot be copied", "the copies would share one noisy line and both answer."
-        )
-
-    def _refuse_a_child(self) -> None:
-        """Before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever."""
-        if self._process != os.getpid():
-            raise _conversation_error(
-                "this conversation belongs to another process", "both would answer with one noisy line."
-            )
-
-    def _cell(self, value: Any) -> int:
-        if self.closed:
-            raise _conversation_error(
-                "this conversation is over", "ε pays for so many positives, and they were given."
-            )
+    def _cell_of(self, value: object) -> int:
         if is_many(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
             raise BadParameter(
                 "DP104",
-                "one question has one number for an answer.",
-                why="each comparison takes noise of its own.",
+                "a question takes one number.",
+                why="each comparison draws fresh noise.",
                 fix="[questions.ask(value) for value in values]",
             )
         return int(self._rule.grid.cells(finite(value)))
 
-    def _above(self, cell: int) -> bool:
+    def _is_above(self, cell: int) -> bool:
         above = bool(cell + self._rule.question_noise.draw() >= self._line)
         self._remaining -= above
         return above
-
-
-def _until_closed(questions: Questions, values: Iterable[Any], *, numbers: bool) -> list[Any]:
-    answers: list[Any] = []
-    for value in values:
-        if questions.closed:
-            break
-        answers.append(questions.measure(value) if numbers else questions.ask(value))
-    return answers
-
-
-def _conversation_error(what: str, why: str) -> UnsupportedGuarantee:
-    return UnsupportedGuarantee(
-        "DP203", f"{what}.", why=why, fix="questions = sparse.open()   # and pay again"
-    )
 
 
 def _not_a_row_error() -> BadParameter:
@@ -284,5 +240,5 @@ def _not_a_row_error() -> BadParameter:
         "DP104",
         "the questions must be a list or an array of numbers.",
         why="they are answered in order, until the positives are used up.",
-        fix="sparse([12.0, 99.5, 101.0]), or  with sparse.open() as questions: questions.ask(12.0)",
+        fix="sparse([12.0, 99.5, 101.0])",
     )

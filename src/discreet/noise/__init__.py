@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact randomness: integers whose distribution is the stated one, to the last bit, from a cryptographic source.
+"""Exact randomness: integers whose distribution is the stated one, to the last bit, from a
+cryptographic source.
 
 Read in this order:
 

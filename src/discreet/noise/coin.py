@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coins with exactly the stated bias.
 
-    bernoulli(Fraction(1, 3))                   # True with probability 1/3
-    bernoulli(0.1, size=1_000_000)              # with the probability that the float 0.1 is, to the last bit
-    bernoulli_exp_minus(0.5)                    # True with probability exp(-1/2)
+    bernoulli(Fraction(1, 3))       # True with probability 1/3
+    bernoulli(0.1, size=1_000_000)  # with the probability that the float 0.1 is, to the last bit
+    bernoulli_exp_minus(0.5)        # True with probability exp(-1/2)
 
-Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unless they agree with the first
-64 bits of p; then more bits are drawn. A probability of 0 or 1 is never left to chance.
+Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unless they agree with
+the first 64 bits of p; then more bits are drawn. A probability of 0 or 1 is never left to chance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]
 
-SLACK = 2.0**-34  # how wrong a floating-point exp(-x) may be
+SLACK = 2.0**-34  # the greatest error of a floating-point exp(-x)
 
 
 @overload
@@ -140,7 +140,8 @@ def _same_coins(p: Fraction, count: int, source: Source) -> Bools:
 def _coins(chances: Floats, source: Source) -> Bools:
     words = source.words(chances.size)
     certain = chances == 1.0
-    first = np.ldexp(np.where(certain, 0.0, chances), 64).astype(np.uint64)  # exact, then rounded down
+    # exact, then rounded down
+    first = np.ldexp(np.where(certain, 0.0, chances), 64).astype(np.uint64)
     heads: Bools = words < first
     _decide(heads, words, first, lambda i: Fraction(float(chances[i])), source)
     heads |= certain

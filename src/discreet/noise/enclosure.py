@@ -3,9 +3,9 @@
 
     low, high = exp_minus(Fraction(1, 3), bits=80)       # low <= 2**80 * exp(-1/3) <= high
 
-**Guarantee**: every function returns integers `low <= 2**bits * f(x) <= high`, and `2**-bits * (high - low)`
-tends to zero as `bits` grows. Nothing here is a floating-point number. The error counts are proved in
-lazy.proof.md, section 2.
+**Guarantee**: every function returns integers `low <= 2**bits * f(x) <= high`, and `2**-bits *
+(high - low)` tends to zero as `bits` grows. Nothing here is a floating-point number. The error
+counts are proved in lazy.proof.md, section 2.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _twice_atanh(low: int, high: int, work: int) -> Interval:
     large = ((high - one) << work) // (high + one) + 1
     power_low, power_high, odd = small, large, 1
     below, above = small, large
-    while power_high > 1:  # (y - 1) / (y + 1) <= 1/3, so each power is at most a ninth of the one before
+    # (y - 1) / (y + 1) <= 1/3, so each power is at most a ninth of the one before
+    while power_high > 1:
         odd += 2
         power_low = (((power_low * small) >> work) * small) >> work
         power_high = _up(_up(power_high * large, work) * large, work)
@@ -83,8 +84,8 @@ def _twice_atanh(low: int, high: int, work: int) -> Interval:
 def normal_tails(z: Fraction, bits: int) -> Interval:
     """P(|N| > z) for a standard normal N and z >= 0, that is erfc(z / sqrt 2).
 
-    1 - sqrt(2/pi) exp(-z²/2) (z + z³/3 + z⁵/(3·5) + z⁷/(3·5·7) + …): every term is positive, so nothing
-    cancels before the last step.
+    1 - sqrt(2/pi) exp(-z²/2) (z + z³/3 + z⁵/(3·5) + z⁷/(3·5·7) + …): every term is positive, so
+    nothing cancels before the last step.
     """
     square = z * z
     if square >= 2 * bits:

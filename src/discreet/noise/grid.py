@@ -6,16 +6,17 @@
     grid.sensitivity(0.1)                                # in whole cells, rounding included
     grid.reals(cells + noise)                            # back to float64
 
-**Guarantee**: `cells` is the mathematical floor(x / step + 1/2) of the number that x is, whatever its size, and
-`reals` is the nearest float64 to cells * step. If two inputs differ by at most D, their cells differ by at
-most ceil(D / step). Rounding half *up* moves every tie the same way; half-even, which numpy and Python use,
-can add one cell: 0.5 and 1.5 become 0 and 2.
+**Guarantee**: `cells` is the mathematical floor(x / step + 1/2) of the number that x is, whatever
+its size, and `reals` is the nearest float64 to cells * step. If two inputs differ by at most D,
+their cells differ by at most ceil(D / step). Rounding half *up* moves every tie the same way;
+half-even, which numpy and Python use, can add one cell: 0.5 and 1.5 become 0 and 2.
 
-Why it holds: floor(a + d) - floor(a) <= ceil(d). In a vector every coordinate moves by less than one cell
-more than its real distance, which adds at most d to an l1 distance and sqrt(d) to an l2 distance.
+Why it holds: floor(a + d) - floor(a) <= ceil(d). In a vector every coordinate moves by less than
+one cell more than its real distance, which adds at most d to an l1 distance and sqrt(d) to an l2
+distance.
 
-What would break it: adding floats to what `reals` returns. Casts to float32 or float16 are made last, of the
-finished result, and so are functions of it.
+What would break it: adding floats to what `reals` returns. Casts to float32 or float16 are made
+last, of the finished result, and so are functions of it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.exact import as_ratio
+from discreet.exact import as_ratio, binary_above
 from discreet.noise.scales import Number, Numbers, is_many
 
-FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
+# the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
+FINE_BITS = 10
 COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector
 _LEAST, _MOST = -960, 900  # exponents whose steps and cells stay inside float64
 _INT64_BITS = 62
@@ -43,8 +45,8 @@ _INT64_BITS = 62
 class Grid:
     """The multiples of 2**exponent.
 
-    **Guarantee.** `cells` rounds every finite number to the nearest multiple of the step, exactly, ties upwards; `sensitivity` and
-    its kin are never too small for the rounded numbers.
+    **Guarantee.** `cells` rounds every finite number to the nearest multiple of the step, exactly,
+    ties upwards; `sensitivity` and its kin are never too small for the rounded numbers.
 
     >>> grid = Grid(-2)
     >>> grid.step, grid.cells(0.6), grid.reals(2), grid.sensitivity(0.3)
@@ -64,12 +66,14 @@ class Grid:
 
     @classmethod
     def for_noise(cls, scale: Number, sensitivity: Number, dimension: int = 1, norm: int = 1) -> Grid:
-        """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity little.
+        """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity
+        little.
 
-        Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the step is so
-        fine that the loss is at most a share of 2**-10. Rounding a vector of d numbers adds d cells to an l1
-        distance and sqrt(d) to an l2 distance, so its step is finer by that; where that is more than 2**10 a
-        share of 2**-6 may be lost, because noise on a still finer grid is slow to draw.
+        Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the
+        step is so fine that the loss is at most a share of 2**-10. Rounding a vector of d numbers
+        adds d cells to an l1 distance and sqrt(d) to an l2 distance, so its step is finer by that;
+        where that is more than 2**10 a share of 2**-6 may be lost, because noise on a still finer
+        grid is slow to draw.
         """
         check.positive(scale=scale)
         check.positive(sensitivity=sensitivity)
@@ -90,7 +94,8 @@ class Grid:
     @overload
     def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]: ...
     def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]:
-        """floor(x / step + 1/2) for each value: an int for a number, an array of int64 (or of ints) for many.
+        """floor(x / step + 1/2) for each value: an int for a number, an array of int64 (or of ints)
+        for many.
 
         NaN and the infinities are refused, or replaced by the number `instead`.
         """
@@ -122,7 +127,7 @@ class Grid:
         check.not_negative(distance=distance)
         cells, bits = self.in_cells(distance), 64
         root = Fraction(math.isqrt(check.whole(dimension=dimension) << (2 * bits)) + 1, 1 << bits)
-        return _float_above(cells + root)
+        return binary_above(cells + root)
 
     @overload
     def reals(self, cells: int, dtype: npt.DTypeLike = np.float64) -> float: ...
@@ -131,7 +136,8 @@ class Grid:
     def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]:
         """cells * step as the nearest float64, then cast; a plain float for a plain int."""
         array = np.asarray(cells)
-        if array.dtype.kind in "iu":  # integer to float64 rounds correctly, and the power of two is exact
+        # integer to float64 rounds correctly, and the power of two is exact
+        if array.dtype.kind in "iu":
             exact = array.astype(np.float64)
             exact *= 2.0**self.exponent
         else:
@@ -205,11 +211,6 @@ def _valuation(x: Fraction) -> int:
         return -(10**6)
     twos = (x.numerator & -x.numerator).bit_length() - 1
     return twos - (x.denominator.bit_length() - 1)
-
-
-def _float_above(x: Fraction) -> float:
-    near = float(x)
-    return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
 
 def _not_numbers_error() -> BadParameter:

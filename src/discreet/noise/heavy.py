@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real noise of any scale, rounded to whole numbers: heavy tails, and light ones of a scale that may be secret.
+"""Real noise of any scale, rounded to whole numbers: heavy tails, and light ones of a scale that
+may be secret.
 
-    rounded_noise(CauchyNoise(), scale=Fraction(7, 3))                       # floor(scale * Z + 1/2)
+    rounded_noise(CauchyNoise(), scale=Fraction(7, 3))  # floor(scale * Z + 1/2)
     rounded_noise(LomaxNoise(Fraction(9, 2)), scale, centre=Fraction(1, 3))  # floor(centre + scale * Z + 1/2)
 
 | noise | density, or how Z is made |
@@ -14,11 +15,12 @@
 | `UniformLogNormalNoise(σ)` | X exp(σY), X uniform on [-1, 1] |
 | `ArsinhNormalNoise(σ)` | sinh(σY) / σ |
 
-**Guarantee**: the answer is the integer floor(centre + scale * Z + 1/2) of the mathematical Z, for every scale, zero and
-the astronomic included, as a Python int. No scale raises, so that a scale may depend on secrets.
+**Guarantee**: the answer is the integer floor(centre + scale * Z + 1/2) of the mathematical Z, for
+every scale, zero and the astronomic included, as a Python int. No scale raises, so that a scale may
+depend on secrets.
 
-Why it holds: `lazy.locate` with the tails that are written here (heavy.proof.md). What would break it: nothing that is
-floating point; the quantiles in float only say where the search begins.
+Why it holds: `lazy.locate` with the tails that are written here (heavy.proof.md). What would break
+it: nothing that is floating point; the quantiles in float only say where the search begins.
 """
 
 from __future__ import annotations
@@ -57,10 +59,11 @@ __all__ = [
 _FIRST_BITS = 20  # of every uniform real; more are drawn when a decision needs them
 _GUESS_BITS = 8
 _HALF = Fraction(1, 2)
+# the parameters of a distribution; beyond, an enclosure would take seconds
 _LEAST, _MOST = (
     Fraction(1, 1000),
     1000,
-)  # the parameters of a distribution; beyond, an enclosure would take seconds
+)
 
 
 class Tails(ABC):
@@ -207,7 +210,8 @@ class ArsinhNormalNoise(ExplicitNoise):
 
 
 def rounded_noise(noise: HeavyNoise, scale: Any, centre: Any = 0) -> int:
-    """floor(centre + scale * Z + 1/2), exactly; scale >= 0 and centre are ints, Fractions or floats as they are.
+    """floor(centre + scale * Z + 1/2), exactly; scale >= 0 and centre are ints, Fractions or floats
+    as they are.
 
     >>> rounded_noise(CauchyNoise(), scale=0, centre=Fraction(5, 2))
     3
@@ -256,9 +260,8 @@ class _Stretched(Tails):
 
     def tails(self, z: Fraction, bits: int) -> Interval:
         near, far = self.normal.magnitude(bits + 8)
-        work = (
-            bits + 8 + 2 * math.ceil(self.sigma * far)
-        )  # exp(-σ|Y|) > 4**-(σ|Y|): its inverse keeps its digits
+        # exp(-σ|Y|) > 4**-(σ|Y|): its inverse keeps its digits
+        work = bits + 8 + 2 * math.ceil(self.sigma * far)
         least, most = exp_minus(self.sigma * far, work)[0], exp_minus(self.sigma * near, work)[1]
         narrow, wide = Fraction(least, 1 << work), Fraction(most, 1 << work)
         if self.normal.negative:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-number noise with exactly the stated distribution: uniform, geometric, Laplace, and two kinds of Gaussian.
+"""Whole-number noise with exactly the stated distribution: uniform, geometric, Laplace, and two
+kinds of Gaussian.
 
-    discrete_laplace(scale=10.0, size=1_000_000)         # P(z) proportional to exp(-|z| / scale)
-    rounded_gaussian(scale=10.0)                         # floor(scale * N + 1/2) for a standard normal N
-    discrete_gaussian(scale=Fraction(1, 3), size=5)      # P(z) proportional to exp(-z² / (2 scale²))
+    discrete_laplace(scale=10.0, size=1_000_000)  # P(z) proportional to exp(-|z| / scale)
+    rounded_gaussian(scale=10.0)  # floor(scale * N + 1/2) for a standard normal N
+    discrete_gaussian(scale=Fraction(1, 3), size=5)  # P(z) proportional to exp(-z² / (2 scale²))
 
-A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`; a float stands for
-the number it is, to the last bit. Without a size, one scale gives an int; else the answer is an int64 array.
+A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`; a float
+stands for the number it is, to the last bit. Without a size, one scale gives an int; else the
+answer is an int64 array.
 
-Why it holds: `lazy.draw` with the tails that are written here; from a scale of 2**21 on, `wide.draw` with the same
-tails on a coarser grid, so that a large scale takes no longer. What would break it: see lazy.proof.md.
+Why it holds: `lazy.draw` with the tails that are written here; from a scale of 2**21 on,
+`wide.draw` with the same tails on a coarser grid, so that a large scale takes no longer. What would
+break it: see lazy.proof.md.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ from discreet.noise.wide import Wide, WideGaussian, WideGeometric, WideLaplace
 Places = npt.NDArray[np.intp]
 
 _ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
-_WIDE_ALONE = 2**28  # below this one element by itself is left open so seldom that the plain way is faster
+# below this one element by itself is left open so seldom that the plain way is faster
+_WIDE_ALONE = 2**28
 
 
 @overload
@@ -60,7 +64,8 @@ def uniform(below: int, size: int | Sequence[int]) -> Integers: ...
 @overload
 def uniform(below: int, size: Size = None) -> int | Integers: ...
 def uniform(below: int, size: Size = None) -> int | Integers:
-    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large.
+    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too
+    large.
 
     **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
 
@@ -142,9 +147,9 @@ def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
 def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
     """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
 
-    Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2 scale²))
-    (Canonne, Kamath, Steinke 2020). The distribution is right for any t; with t = ceil(scale), of the scale as a float,
-    about three in four are kept.
+    Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2
+    scale²)) (Canonne, Kamath, Steinke 2020). The distribution is right for any t; with t =
+    ceil(scale), of the scale as a float, about three in four are kept.
 
     **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
 
@@ -290,7 +295,8 @@ class LaplaceMagnitude:
     def __init__(self, scales: Scales) -> None:
         self._scales = scales
         scale = np.asarray(scales.floats)
-        # scale * log(2 / (1 + q)) - 1/2, with every digit also where the scale is large and q near 1
+        # scale * log(2 / (1 + q)) - 1/2, with every digit also where the scale is large and q near
+        # 1
         shift = -scale * np.log1p(np.expm1(-1.0 / scale) / 2.0) - 0.5
         self._shift = shift if shift.ndim else float(shift)
 

@@ -2,19 +2,20 @@
 """A uniform real of which a few bits are known, and more are drawn when a decision needs them.
 
     u = Uniform(source)
-    u.below(lambda bits: exp_minus(Fraction(1, 3), bits))     # True with probability exp(-1/3), exactly
+    u.below(lambda bits: exp_minus(Fraction(1, 3), bits))  # True with probability exp(-1/3), exactly
 
-**Guarantee**: `draw` gives independent whole numbers whose distribution is exactly the one that the `LazyNoise` states, on the
-assumption that its floating-point `guess` is nearer to the truth than its `slack`.
+**Guarantee**: `draw` gives independent whole numbers whose distribution is exactly the one that the
+`LazyNoise` states, on the assumption that its floating-point `guess` is nearer to the truth than
+its `slack`.
 
-Why it holds: a sample is a function of an infinite string of fair bits. Floating point looks at the first 63
-and answers only where every continuation of them, and every error smaller than the slack, gives the same
-number. All other elements are decided by integer intervals, which draw more bits of the *same* string until
-the answer is certain. Both ways compute the same function of the same string, so its distribution is the ideal one:
-lazy.proof.md has the argument and the error budget.
+Why it holds: a sample is a function of an infinite string of fair bits. Floating point looks at the
+first 63 and answers only where every continuation of them, and every error smaller than the slack,
+gives the same number. All other elements are decided by integer intervals, which draw more bits of
+the *same* string until the answer is certain. Both ways compute the same function of the same
+string, so its distribution is the ideal one: lazy.proof.md has the argument and the error budget.
 
-What would break it: a `log`, `exp` or `ndtri` that is wrong by more than about 2**-42 of its value (the ones
-in use are right to 2**-50).
+What would break it: a `log`, `exp` or `ndtri` that is wrong by more than about 2**-42 of its value
+(the ones in use are right to 2**-50).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Threshold = Callable[[int], Interval]
 CHUNK = 1 << 13  # elements at a time: the scratch arrays stay in the cache
 KNOWN_BITS = 63  # of each word, one bit is the sign
 LEAST = 2.0**-19  # a uniform below this has too few known digits for floating point
-SLACK = 2.0**-38  # how wrong a guess may be, per unit of scale
+SLACK = 2.0**-38  # the greatest error of a guess, per unit of scale
 GUARD_BITS = 16  # more than the known ones, to which a threshold is computed
 
 _FIRST = slice(0, 1)
@@ -80,8 +81,8 @@ class Tailed(Protocol):
 class LazyNoise(Tailed, Protocol):
     """A tail, and a floating-point guess of its quantile.
 
-    Anything with a decreasing tail and a quantile to 12 digits can be drawn, heavy tails too: a new distribution is
-    a new class with these three methods.
+    Anything with a decreasing tail and a quantile to 12 digits can be drawn, heavy tails too: a new
+    distribution is a new class with these three methods.
     """
 
     def guess(self, u: Real, part: slice) -> Real:

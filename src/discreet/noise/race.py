@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many noisy scores is the largest: exactly, by knowing only the contenders exactly.
 
-    largest(scores, scale=2.0, noise="gumbel")             # i with a chance proportional to exp(score / 2)
-    largest(scores, scale=2.0, noise="exponential")        # permute-and-flip
+    largest(scores, scale=2.0, noise="gumbel")  # i with a chance proportional to exp(score / 2)
+    largest(scores, scale=2.0, noise="exponential")  # permute-and-flip
     largest(scores, scale=2.0, noise="laplace", count=10)  # the ten largest, in order
-    largest(scores, scale=2.0, weights=lengths)            # proportional to length * exp(score / 2)
+    largest(scores, scale=2.0, weights=lengths)  # proportional to length * exp(score / 2)
 
-**Guarantee**: the answer has exactly the distribution of the indices that sort `score + scale * noise`, where the noises
-are independent reals of the stated distribution. Scores, weights and the scale stand for exactly the numbers they are.
+**Guarantee**: the answer has exactly the distribution of the indices that sort `score + scale *
+noise`, where the noises are independent reals of the stated distribution. Scores, weights and the
+scale stand for exactly the numbers they are.
 
-Why it holds: the noise of an element is a function of one uniform real. Floating point encloses every noisy
-score within a slack far larger than its error; whatever cannot be among the largest even so is out, and the
-few that remain draw more bits of the same reals until integer intervals tell them apart (lazy.proof.md, §6).
-With Gumbel noise the largest is the first of an exponential race: i wins with probability w_i exp(s_i) / sum.
-With exponential noise it is permute-and-flip (Ding et al., "The permute-and-flip mechanism is identical to
-report-noisy-max with exponential noise", 2021).
+Why it holds: the noise of an element is a function of one uniform real. Floating point encloses
+every noisy score within a slack far larger than its error; whatever cannot be among the largest
+even so is out, and the few that remain draw more bits of the same reals until integer intervals
+tell them apart (lazy.proof.md, §6). With Gumbel noise the largest is the first of an exponential
+race: i wins with probability w_i exp(s_i) / sum. With exponential noise it is permute-and-flip
+(Ding et al., "The permute-and-flip mechanism is identical to report-noisy-max with exponential
+noise", 2021).
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ from discreet.noise.scales import Number
 from discreet.noise.source import Source, Words, current
 
 NOISES = ("gumbel", "exponential", "laplace")
-SLACK = 2.0**-24  # how wrong the float of a noisy score may be: far more than it is
-LEAST, MOST = 2.0**-30, 1.0 - 2.0**-24  # a uniform outside has too few known digits: always a contender
+SLACK = 2.0**-24  # far more than the error of the float of a noisy score
+# A uniform number outside has too few known digits, so its candidate always contends.
+LEAST, MOST = 2.0**-30, 1.0 - 2.0**-24
 FAR = 2.0**60  # a candidate further behind is only known to be behind
 
 _RELATIVE_SLACK = 2.0**-44  # of the distance from the best score
@@ -58,7 +61,8 @@ def largest(
 ) -> Integers:
     """The indices of the `count` largest values of score + scale * noise, largest first.
 
-    **Guarantee.** As above: exactly the distribution of that order, for all scores, weights and scales.
+    **Guarantee.** As above: exactly the distribution of that order, for all scores, weights and
+    scales.
 
     >>> largest([0, 1_000, 500], scale=1, count=2).tolist()
     [1, 2]
@@ -184,7 +188,8 @@ def _field(scores: Any, scale: Fraction, noise: str, weights: Any) -> tuple[Fiel
     gap, exact_gap = read.gaps(scores)
     with np.errstate(over="ignore"):
         behind = gap / float(scale)
-    for place in map(int, np.flatnonzero(np.isinf(gap))):  # two floats can be further apart than any float
+    # two floats can be further apart than any float
+    for place in map(int, np.flatnonzero(np.isinf(gap))):
         behind[place] = read.nearest(exact_gap(place) / scale)
     if weights is None:
         everyone = np.arange(gap.size)

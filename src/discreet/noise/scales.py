@@ -21,7 +21,8 @@ Size = int | Sequence[int] | None
 Number = float | Fraction  # read exactly, to the last bit
 Numbers = Number | npt.ArrayLike
 
-LARGEST = 2**46  # 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+# 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+LARGEST = 2**46
 SMALLEST = 2.0**-46  # noise of a smaller scale is zero but with probability exp(-2**46)
 
 
@@ -66,7 +67,7 @@ def as_floats(values: Any) -> Floats:
         raise BadParameter(
             "DP104",
             "an array of parameters must hold plain floats or integers.",
-            why="anything else would be rounded on the way, and the distribution would not be the one that was asked for.",
+            why="other numbers would be rounded, and the noise would have another distribution.",
             fix="pass a numpy array of float64",
         )
     return array.astype(np.float64).ravel()
@@ -90,7 +91,7 @@ def broadcast(value: Any, shape: Shape) -> Any:
     except ValueError:
         raise BadParameter(
             "DP107",
-            "an array of parameters does not fit the size that was asked for.",
+            "an array of parameters does not fit the requested size.",
             why="each element of the answer needs exactly one parameter.",
             fix="leave size out, or pass a size that the array broadcasts to",
         ) from None
@@ -111,7 +112,7 @@ def out_of_range_error(name: str, value: float) -> BadParameter:
     return BadParameter(
         "DP108",
         f"{name} must lie between 2**-46 and 2**46, not {value:g}.",
-        why="beyond that a sample is no exact 64-bit integer; below it there is no noise to speak of.",
+        why="above it a sample is not an exact 64-bit integer; below it there is no noise.",
         fix="measure in another unit: a coarser or a finer grid makes the same noise a number in this range",
     )
 

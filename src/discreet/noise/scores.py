@@ -83,6 +83,6 @@ def _bad_scores_error(what: str) -> BadParameter:
     return BadParameter(
         "DP101",
         what,
-        why="an entry that is no number would steer the choice in a way that no theorem covers.",
+        why="no theorem covers a choice by entries that are not numbers.",
         fix="replace such entries before the choice, by the same rule for all data",
     )

@@ -3,18 +3,19 @@
 
     words = source.current().words(1000)        # 1000 independent uniform 64-bit words
 
-**Guarantee**: the words are the output of AES-256 in counter mode under keys that come from the operating system,
-that nobody can choose, and that no other thread and no other process holds.
+**Guarantee**: the words are the output of AES-256 in counter mode under keys that come from the
+operating system, that nobody can choose, and that no other thread and no other process holds.
 
-Why it holds: every block has a key of its own, fresh from the system's generator and forgotten at once, so the
-memory of a process does not reveal the words of earlier blocks. Every thread has its own block; it remembers the
-process it was made in and the number of forks before it, and a stale one is thrown away before it gives a word.
+Why it holds: every block has a key of its own, fresh from the system's generator and forgotten at
+once, so the memory of a process does not reveal the words of earlier blocks. Every thread has its
+own block; it remembers the process it was made in and the number of forks before it, and a stale
+one is thrown away before it gives a word.
 
-A draw must not fail after it was paid for, so whoever pays calls `reserve` before: it fails where the system gives no bits
-(DP805), and else takes a block for the draws that follow.
+A draw must not fail after it was paid for, so whoever pays calls `reserve` before: it fails where
+the system gives no bits (DP805), and else takes a block for the draws that follow.
 
-What would break it: a virtual machine that is copied while running gives, in both copies, the words that were
-left in the block (see docs/sharp-edges/timing.md).
+What would break it: a virtual machine that is copied while running gives, in both copies, the words
+that were left in the block (see docs/sharp-edges/timing.md).
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tails of heavy distributions as pairs of integers that enclose them: powers, Student's t, the inverse of sinh.
+"""Tails of heavy distributions as pairs of integers that enclose them: powers, Student's t, the
+inverse of sinh.
 
-    low, high = student_tails(Fraction(5, 2), Fraction(3), bits=80)      # 2**80 * P(|T| > 3) lies between
+    low, high = student_tails(Fraction(5, 2), Fraction(3), bits=80)  # 2**80 * P(|T| > 3) lies between
 
-**Guarantee**: as in enclosure.py, integers `low <= 2**bits * f(x) <= high` whose distance, divided by 2**bits, tends to
-zero as `bits` grows. Nothing here is a floating-point number. The error counts are proved in heavy.proof.md.
+**Guarantee**: as in enclosure.py, integers `low <= 2**bits * f(x) <= high` whose distance, divided
+by 2**bits, tends to zero as `bits` grows. Nothing here is a floating-point number. The error counts
+are proved in heavy.proof.md.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ def _beta(a: Fraction, work: int) -> Interval:
 
 
 def _lower_beta(a: Fraction, b: Fraction, x: Fraction, work: int) -> Interval:
-    """∫ v**(a-1) (1-v)**(b-1) from 0 to x <= 1/2: x**a (1-x)**b / a times Σ x**n (a+b)…(a+b+n-1) / (a+1)…(a+n).
+    """∫ v**(a-1) (1-v)**(b-1) from 0 to x <= 1/2: x**a (1-x)**b / a times Σ x**n (a+b)…(a+b+n-1) /
+    (a+1)…(a+n).
 
-    Every term is positive. The sum stops where the terms shrink to 3/4 at least and the last is four units at most.
+    Every term is positive. The sum stops where the terms shrink to 3/4 at least and the last is
+    four units at most.
     """
     x_low, x_high = ratio(x, work)
     common = (a + b).denominator * a.denominator

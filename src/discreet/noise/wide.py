@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-number noise of a large scale: first a block of 2**shift numbers, then a place in the block.
+"""Whole-number noise of a large scale: first a block of 2**shift numbers, then a place in the
+block.
 
-**Guarantee**: `draw` gives independent samples whose distribution is exactly that of the `Wide` noise.
+**Guarantee**: `draw` gives independent samples whose distribution is exactly that of the `Wide`
+noise.
 
-Why it holds: the block is the same noise on a grid that is 2**shift times coarser, and `lazy` samples it exactly.
-Inside a block the density is nearly flat: a place is drawn uniformly and kept with probability density / greatest
-density in the block; else another place of the *same* block is drawn. The first bits of that coin nearly always
-settle it. Where they do not, integer intervals decide, with more bits of the same coin and of the same
-place (lazy.proof.md, section 4).
+Why it holds: the block is the same noise on a grid that is 2**shift times coarser, and `lazy`
+samples it exactly. Inside a block the density is nearly flat: a place is drawn uniformly and kept
+with probability density / greatest density in the block; else another place of the *same* block is
+drawn. The first bits of that coin nearly always settle it. Where they do not, integer intervals
+decide, with more bits of the same coin and of the same place (lazy.proof.md, section 4).
 
-What would break it: drawing the block again with the place, or an exponent that rises and falls between two
-neighbouring places.
+What would break it: drawing the block again with the place, or an exponent that rises and falls
+between two neighbouring places.
 """
 
 from __future__ import annotations

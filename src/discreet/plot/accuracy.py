@@ -44,17 +44,19 @@ def error(
     >>> plot.alt_text(plot.error(confidence=0.95))[:43]
     'The margin of error of an answer against th'
     """
-    places = [check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)]
+    epsilons_shown = [
+        check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)
+    ]
     confidence = check.inner_probability(confidence=confidence)
     drawn = curves if curves is not None else _additive(confidence, delta, sensitivity)
     ax, words = axes_for(ax, (5.6, 3.8)), []
     formatter = import_module("matplotlib.ticker").NullFormatter()
 
-    for number, (name, of) in enumerate(drawn.items()):
-        values = [check.positive(error=of(epsilon)) for epsilon in places]
-        ax.plot(places, values, label=name, **style(number, values))
-        nearest = min(range(len(places)), key=lambda at: abs(math.log(places[at])))
-        words.append(f"{name} ±{upper_bound_text(values[nearest])} at ε = {places[nearest]:.3g}")
+    for number, (name, error_at) in enumerate(drawn.items()):
+        values = [check.positive(error=error_at(epsilon)) for epsilon in epsilons_shown]
+        ax.plot(epsilons_shown, values, label=name, **style(number, values))
+        nearest = min(range(len(epsilons_shown)), key=lambda at: abs(math.log(epsilons_shown[at])))
+        words.append(f"{name} ±{upper_bound_text(values[nearest])} at ε = {epsilons_shown[nearest]:.3g}")
     ax.set(
         xscale="log",
         yscale="log",

@@ -79,14 +79,16 @@ def _lowest_profile(guarantee: Guarantee) -> tuple[Array, Array]:
     gamma = np.exp(epsilons)
     low, high = np.array([b.lower for b in bounds]), np.array([b.upper for b in bounds])
     gaps = np.diff(gamma)
-    # slopes that continue the chord on the left of each node (at γ = 1 none is steeper than -1), and on its right
+    # slopes that continue the chord on the left of each node (at γ = 1 none is steeper than -1),
+    # and on its right
     left = np.concatenate([[-1.0], np.minimum((low[1:] - high[:-1]) / gaps, 0.0)])
     right = np.concatenate([np.minimum((high[1:] - low[:-1]) / gaps, 0.0), [0.0]])
     rise = low[1:] - low[:-1] - right[1:] * gaps
     bend = np.where(right[1:] > left[:-1], rise / np.minimum(left[:-1] - right[1:], -1e-300), 0.0)
     at = gamma[:-1] + np.clip(bend, 0.0, gaps)
     between = np.maximum(low[:-1] + left[:-1] * (at - gamma[:-1]), low[1:] + right[1:] * (at - gamma[1:]))
-    # the last chord goes on until δ is what is left at an ε far out; beyond that, nothing is known of δ
+    # the last chord goes on until δ is what is left at an ε far out; beyond that, nothing is known
+    # of δ
     floor = guarantee.bound(epsilon=_FAR).lower
     meets = gamma[-1] + (floor - low[-1]) / min(left[-1], -1e-300)
     ends = np.clip([meets, math.exp(_FAR)], gamma[-1], math.exp(_FAR))
@@ -95,5 +97,5 @@ def _lowest_profile(guarantee: Guarantee) -> tuple[Array, Array]:
 
 def _top(guarantee: Guarantee) -> float:
     """An ε beyond which hardly anything of the curve is decided."""
-    found = (guarantee.epsilon(delta) for delta in (1e-4, 1e-2, 0.1, 0.5, 0.9))
-    return max(1e-3, min(next((epsilon for epsilon in found if np.isfinite(epsilon)), 1.0), 50.0))
+    epsilons = (guarantee.epsilon(delta) for delta in (1e-4, 1e-2, 0.1, 0.5, 0.9))
+    return max(1e-3, min(next((epsilon for epsilon in epsilons if np.isfinite(epsilon)), 1.0), 50.0))

@@ -47,7 +47,8 @@ def burn_down(
     limit = check.positive(limit=limit)
     amounts = [check.not_negative(spend=spend) for spend in spends]
     times = _times(when, len(amounts))
-    exact = Decimal(repr(limit))  # as they are written: ten times 0.1 is 1
+    # As they are written: ten times 0.1 is 1.
+    exact = Decimal(repr(limit))
     left = [
         float(exact - spent) for spent in accumulate(map(Decimal, map(repr, amounts)), initial=Decimal(0))
     ]

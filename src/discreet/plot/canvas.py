@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import exact
 from discreet.errors import BadParameter, MissingExtra
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.svg import look
@@ -27,7 +27,8 @@ _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols"
 Several = Guarantee | Mapping[str, Guarantee]
 
 
-_NARROW = 34  # letters of a line of a label: a longer one leaves no room for the curves
+#: Letters of a line of a label: a longer one leaves no room for the curves.
+_NARROW = 34
 
 
 class Style(TypedDict, total=False):
@@ -81,10 +82,7 @@ def upper_bound_text(value: float) -> str:
     >>> upper_bound_text(2.12501), upper_bound_text(0.5), upper_bound_text(math.inf)
     ('2.126', '0.5', '∞')
     """
-    if math.isinf(value):
-        return "∞"
-    plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(plain)):g}"
+    return exact.upper_bound_text(value, digits=4)
 
 
 def guarantees_by_name(guarantees: Several) -> dict[str, Guarantee]:
@@ -116,12 +114,13 @@ def finish(ax: Axes, title: str, words: str, *, legend: str = "best") -> Figure:
     ax.set_axisbelow(True)
     handles, labels = ax.get_legend_handles_labels()
     if labels:
-        place = _ABOVE if legend == "above" else {"loc": legend}
-        ax.legend(handles, [wrap_label(label) for label in labels], frameon=False, **place)
+        position = _ABOVE if legend == "above" else {"loc": legend}
+        ax.legend(handles, [wrap_label(label) for label in labels], frameon=False, **position)
     drawn = cast(Any, ax)
     drawn.discreet_alt = (title, words)
     figure = drawn.figure
-    while figure is not figure.figure:  # a figure inside a figure
+    # A figure inside a figure.
+    while figure is not figure.figure:
         figure = figure.figure
     return cast("Figure", figure)
 

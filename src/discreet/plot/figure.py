@@ -35,7 +35,7 @@ def svg_of(figure: Figure) -> str:
     with mpl.rc_context(_FIXED):
         figure.savefig(file, format="svg", metadata={"Date": None, "Title": title})
     label = f' role="img" aria-label="{escape(f"{title}: {text}")}"'
-    drawn = re.sub(r"<svg\b", lambda found: found.group() + label, file.getvalue(), count=1)
+    drawn = re.sub(r"<svg\b", lambda match: match.group() + label, file.getvalue(), count=1)
     return drawn.replace("</title>", f"</title><desc>{escape(text)}</desc>", 1)
 
 

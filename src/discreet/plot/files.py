@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.paths import place_for, stem_of, unwritable
+from discreet.paths import place_for, stem_of, unwritable_error
 from discreet.plot.attacker import roc, tradeoff
 from discreet.plot.canvas import Several, guarantees_by_name, words_of
 from discreet.privacy.guarantee import Guarantee
@@ -67,7 +67,7 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
         else:
             _write(_WITH[kind](what), file)
     except OSError as error:
-        raise unwritable(file, error.strerror or "the system refuses") from None
+        raise unwritable_error(file, error.strerror or "the system refuses") from None
 
 
 @check.arguments

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW, _MOST = 0.28, 60  # inches for one group; more groups than that cannot be read
-_DESCRIBED_GROUPS = 12  # groups that are put into words
+#: Inches for one group; more groups than that cannot be read.
+_ROW, _MOST = 0.28, 60
+#: Groups that are put into words.
+_DESCRIBED_GROUPS = 12
 
 
 @check.arguments
@@ -53,8 +55,8 @@ def groups(
     ax = axes_for(ax, (6.0, 1.2 + _ROW * max(3, lines)))
     barred = [at for at in shown if lo[at] is not None and hi[at] is not None]
     for at in barred:
-        place = shown.index(at)
-        ax.plot([lo[at], hi[at]], [place, place], color=GREY, linewidth=2.5, solid_capstyle="butt")
+        height = shown.index(at)
+        ax.plot([lo[at], hi[at]], [height, height], color=GREY, linewidth=2.5, solid_capstyle="butt")
     ax.plot([values[at] for at in shown], range(len(shown)), "o", color=COLOURS[0], markersize=5)
     ax.set_yticks(range(len(shown)), ticks)
     ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)

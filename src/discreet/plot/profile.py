@@ -42,29 +42,29 @@ def epsilon_delta(
     'The least proved ε for each δ: ε is at most 1.061 at δ = 1e-06.'
     """
     shown = guarantees_by_name(guarantees)
-    places = [check.inner_probability(delta=delta) for delta in deltas]
+    deltas_shown = [check.inner_probability(delta=delta) for delta in deltas]
     ax, words = axes_for(ax, (5.6, 3.8)), []
     for number, (name, guarantee) in enumerate(shown.items()):
-        upper = np.array([guarantee.epsilon(delta) for delta in places])
+        upper = np.array([guarantee.epsilon(delta) for delta in deltas_shown])
         upper[np.isinf(upper)] = np.nan
-        ax.plot(places, upper, label=name or None, **style(number, upper))
+        ax.plot(deltas_shown, upper, label=name or None, **style(number, upper))
         if certified:
-            lower = [guarantee.bound(delta=delta).lower for delta in places]
-            ax.fill_between(places, lower, upper, color=style(number)["color"], alpha=0.25, linewidth=0)
-        of = f" of {name}" if name else ""
-        words.append(f"ε{of} is {_describe_point(places, upper)}")
+            lower = [guarantee.bound(delta=delta).lower for delta in deltas_shown]
+            ax.fill_between(deltas_shown, lower, upper, color=style(number)["color"], alpha=0.25, linewidth=0)
+        whose = f" of {name}" if name else ""
+        words.append(f"ε{whose} is {_describe_point(deltas_shown, upper)}")
     ax.set(xscale="log", xlabel="δ", ylabel="ε")
     ax.set_ylim(bottom=0)
     return finish(ax, "The least proved ε for each δ", "; ".join(words) + ".")
 
 
-def _describe_point(places: Sequence[float], upper: Array) -> str:
+def _describe_point(deltas: Sequence[float], upper: Array) -> str:
     """ε where it is drawn nearest to the usual δ; and from where on, if it is infinite there."""
-    at = min(range(len(places)), key=lambda place: abs(np.log10(places[place] / _DESCRIBED_DELTA)))
+    at = min(range(len(deltas)), key=lambda index: abs(np.log10(deltas[index] / _DESCRIBED_DELTA)))
     if np.isfinite(upper[at]):
-        return f"at most {upper_bound_text(upper[at])} at δ = {places[at]:g}"
-    finite = [place for place in range(len(places)) if np.isfinite(upper[place])]
+        return f"at most {upper_bound_text(upper[at])} at δ = {deltas[at]:g}"
+    finite = [index for index in range(len(deltas)) if np.isfinite(upper[index])]
     if not finite:
         return "infinite at every δ that is drawn"
-    first = min(finite, key=lambda place: places[place])
-    return f"infinite at δ = {places[at]:g}, and at most {upper_bound_text(upper[first])} at δ = {places[first]:g}"
+    first = min(finite, key=lambda index: deltas[index])
+    return f"infinite at δ = {deltas[at]:g}, and at most {upper_bound_text(upper[first])} at δ = {deltas[first]:g}"

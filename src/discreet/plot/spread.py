@@ -35,7 +35,8 @@ _FEW = 60
 _FLOOR = 1e-9
 #: Losses that are apart by less than this part of them are the same, but for rounding.
 _SAME = 1e-9
-#: A mass so many times as great as all near it is one loss, and no density; near are so many on either side, but for the nearest.
+#: A mass so many times as great as all near it is one loss, and no density; near are so many on
+#: either side, but for the nearest.
 _ATOM, _BESIDE, _NEAR = 20.0, 3, 12
 
 
@@ -162,8 +163,8 @@ def histogram(distribution: LossDistribution, among: NDArray[np.bool_] | None = 
     """
     below, above = np.cumsum(distribution.masses), np.cumsum(distribution.masses[::-1])[::-1]
     seen = distribution.losses[(below >= _FLOOR) & (above >= _FLOOR)]
-    kept = slice(None) if among is None else among
+    rows = slice(None) if among is None else among
     masses, edges = np.histogram(
-        distribution.losses[kept], bins=_CELLS, range=(seen[0], seen[-1]), weights=distribution.masses[kept]
+        distribution.losses[rows], bins=_CELLS, range=(seen[0], seen[-1]), weights=distribution.masses[rows]
     )
     return edges, np.asarray(masses / np.diff(edges))

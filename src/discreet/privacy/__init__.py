@@ -9,10 +9,13 @@
     selection.py     the best of a secret number of runs; one of several       (+ selection.proof.md)
     routes.py        every composition theorem, by name
     bag.py           where a count meets numerics
-    pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
-    moments.py, cells.py, quadrature.py, inversion.py                        the same without a grid
-    listing.py, roots.py, truncated.py                                       small compositions; roots of falling curves; truncated tails
-    divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
+    pairs.py, families.py, comonotone.py            dominating pairs of mechanisms and of groups
+    losses.py, lattice.py, coarse.py, tilted.py     certified distributions of a composition
+    inversion.py, moments.py, quadrature.py,        the same without a lattice
+    cells.py, jumps.py
+    divergences.py, roots.py, truncated.py          Rényi curves, roots, truncated tails
+    tradeoff.py, order.py, calibrate.py             views and order
+    wire.py, show.py, svg.py, explain.py            storage and display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.
 """

@@ -26,7 +26,7 @@ class BagItem(Protocol):
 
     @property
     def failure(self) -> float:
-        """δ of the event after which nothing is promised; `worst_loss`, `divergence`,
+        """δ of the event after which nothing is guaranteed; `worst_loss`, `divergence`,
         `concentration` exclude it.
         """
 
@@ -66,26 +66,29 @@ class Bag:
             return 1.0
         if self.alone is not None:
             return self.alone.failure
+        # In the worst case the failures are independent, so none happens with probability Π(1 - δᵢ)
+        # (Kairouz, Oh, Viswanath 2015, Theorem 3.3; Bun, Steinke 2016, Lemma 8.2).
         total = math.fsum(count * math.log1p(-part.failure) for part, count in self.entries)
         return min(1.0, -math.expm1(total) * (1 + 1e-15))
 
     @cached_property
     def worst_loss(self) -> float:
         """Σ of the greatest losses, exactly as decimals: ten times 0.1 is 1."""
+        # Basic composition: losses add (Dwork, McSherry, Nissim, Smith 2006).
         losses = [(part.worst_loss(), count) for part, count in self.entries]
         if any(math.isinf(loss) for loss, _ in losses):
             return math.inf
         return binary_above(sum((count * exactly(float(loss)) for loss, count in losses), Fraction(0)))
 
     def renyi(self, order: float) -> float:
-        """Σ D_order, rounded up."""
+        """Σ D_order, rounded up: curves add at each order (Mironov 2017, Proposition 1)."""
         return _up(math.fsum(count * part.divergence(order) for part, count in self.entries), self.count)
 
     @cached_property
     def concentrated(self) -> tuple[float, float]:
-        """(Σξ, Σρ), rounded up."""
-        known = [(part.concentration(), count) for part, count in self.entries]
-        xi, rho = (math.fsum(count * both[i] for both, count in known) for i in (0, 1))
+        """(Σξ, Σρ), rounded up (Bun, Steinke 2016, Lemma 1.7)."""
+        bounds = [(part.concentration(), count) for part, count in self.entries]
+        xi, rho = (math.fsum(count * bound[i] for bound, count in bounds) for i in (0, 1))
         return _up(xi, self.count), _up(rho, self.count)
 
     @cached_property
@@ -156,13 +159,13 @@ def pair_of_curve(bag: Bag) -> Pair:
     knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 1500)])
     log_delta = np.array([_log_profile(orders, divergence, epsilon) for epsilon in knots])
     pair = symmetrise(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
-    lost = bag.failure
+    failure = bag.failure
     return Pair(
         losses=pair.losses,
-        p=pair.p * (1 - lost),
-        q=pair.q * (1 - lost),
-        infinite=lost + (1 - lost) * pair.infinite,
-        vanishing=lost + (1 - lost) * pair.infinite,
+        p=pair.p * (1 - failure),
+        q=pair.q * (1 - failure),
+        infinite=failure + (1 - failure) * pair.infinite,
+        vanishing=failure + (1 - failure) * pair.infinite,
         symmetric=True,
     )
 

@@ -34,7 +34,7 @@ class Bound:
 class Comparison:
     """Every route that applies to one guarantee at one δ, the tightest first.
 
-    **Guarantee.** Each row is a `Bound` that holds; index by a place or by the name of a route.
+    **Guarantee.** Each row is a `Bound` that holds. Index by position or by the name of a route.
 
     >>> from discreet import privacy
     >>> (10 * privacy.pure(0.1)).compare(delta=1e-6)["basic"].upper

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify
-from discreet.exact import bisect_whole
+from discreet.exact import bisect, bisect_whole, geometric_mean
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.order import excess, implies, roughly_implies
 
@@ -119,10 +119,12 @@ def _rough_edge(family: Callable[[Any], Guarantee], to: Guarantee) -> float:
             high /= 4
         else:
             low = high / 4
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if roughly_implies(family(middle), to) else (middle, high)
-    return high
+    if high <= low:
+        return high
+    # Both ends are a factor 4 apart; eight halvings of its logarithm leave less than 1 %.
+    return bisect(
+        lambda noise: roughly_implies(family(noise), to), yes=high, no=low, steps=8, middle=geometric_mean
+    )[0]
 
 
 def _integer_edge(
@@ -145,7 +147,7 @@ def _integer_edge(
     return bisect_whole(lambda count: implies(family(count), to), yes=high, no=low)
 
 
-def _check_target(family: Any, to: Any) -> None:
+def _check_target(family: object, to: object) -> None:
     if not callable(family) or not isinstance(to, Guarantee):
         raise BadParameter(
             "DP104",

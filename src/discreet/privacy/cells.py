@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array, log_sum
 
 #: How fast the integrand falls beyond the outermost edges; e^{-9.5²/2} = 2.5e-20.
 RATE = 9.5
@@ -89,14 +89,6 @@ class Cut:
         return math.isinf(self.at)
 
 
-def log_sum(logs: Array) -> Array:
-    """log Σ e^logs along the last axis."""
-    # what is not a number is out of reach, and stays so
-    with np.errstate(invalid="ignore"):
-        top = np.minimum(np.maximum(logs.max(axis=-1), -1e300), 1e300)
-        return np.asarray(top + np.log(np.exp(logs - top[..., None]).sum(axis=-1)))
-
-
 class Cells:
     """See the module docstring; `u` and `v` are the real parts of the powers."""
 
@@ -110,8 +102,8 @@ class Cells:
         if v:
             self.down, self.down_slope = ratio.log_ratio(-self.edges)
         self.log_kept = cut.log_kept(self.edges)
-        self.most, self.least, self.beyond = self._bounds()
-        self.log_total = log_sum(self.least)
+        self.upper, self.lower, self.beyond = self._bounds()
+        self.log_total = log_sum(self.lower)
 
     def _bounds(self) -> tuple[Array, Array, Array]:
         x, steep = self.edges, self.ratio.steepness
@@ -120,16 +112,16 @@ class Cells:
         fastest = sum(np.maximum(rise[:, :-1], rise[:, 1:]) for rise in rises) - x[:-1]
         slowest = sum(np.minimum(rise[:, :-1], rise[:, 1:]) for rise in rises) - x[1:]
         width = np.diff(x)
-        off = width / 2 * np.maximum(np.abs(fastest), np.abs(slowest))
+        variation = width / 2 * np.maximum(np.abs(fastest), np.abs(slowest))
         middle = (exponent[:, :-1] + exponent[:, 1:]) / 2
         terms = (self.u * self.up, self.v * self.down, np.minimum(-x * x / 2, 0.0)[None, :])
         top = sum(np.maximum(term[:, :-1], term[:, 1:]) for term in terms)
         bottom = sum(np.minimum(term[:, :-1], term[:, 1:]) for term in terms)
         # x² is least inside the cell only if that is where 0 is, and there is an edge at 0
-        most = np.minimum(middle + off, top) + self.log_kept[:-1] + np.log(width)
-        least = np.maximum(middle - off, bottom) + self.log_kept[1:] + np.log(width)
+        upper = np.minimum(middle + variation, top) + self.log_kept[:-1] + np.log(width)
+        lower = np.maximum(middle - variation, bottom) + self.log_kept[1:] + np.log(width)
         beyond = (exponent + self.log_kept)[:, [0, -1]] - math.log(RATE)
-        return most, least, beyond
+        return upper, lower, beyond
 
     def growth(self, y: float, fastest: float) -> float:
         """log of the greatest ratio, over all mechanisms, of ∫|integrand at x + iy| to the integral
@@ -143,7 +135,7 @@ class Cells:
         theta = self.ratio.steepness * y
         up = self._strip(self.up_slope, theta, fastest, self.u)
         down = self._strip(self.down_slope, theta, fastest, self.v) if self.v else np.zeros_like(up)
-        inner = self.most + np.maximum(up[:, :-1], up[:, 1:]) + np.maximum(down[:, :-1], down[:, 1:])
+        inner = self.upper + np.maximum(up[:, :-1], up[:, 1:]) + np.maximum(down[:, :-1], down[:, 1:])
         outer = self.beyond + up[:, [0, -1]] + down[:, [0, -1]]
         total = log_sum(np.concatenate([inner, outer], axis=1))
         return float(np.max(total - self.log_total)) + SLACK
@@ -151,9 +143,9 @@ class Cells:
     @staticmethod
     def _strip(slope: Array, theta: Array, fastest: float, power: float) -> Array:
         """The logarithm of what a power of r may gain in the strip."""
-        least = -2 * slope * np.sin(theta / 2) ** 2
-        gained = -max(-power, 0.0) * np.log1p(least) if power < 0 else np.zeros_like(slope)
-        return gained + fastest * np.arctan2(np.sin(slope * theta), 1 + least) if fastest else gained
+        lowest = -2 * slope * np.sin(theta / 2) ** 2
+        gained = -max(-power, 0.0) * np.log1p(lowest) if power < 0 else np.zeros_like(slope)
+        return gained + fastest * np.arctan2(np.sin(slope * theta), 1 + lowest) if fastest else gained
 
     def reach(self, log_share: float, step: float, *, right: bool) -> tuple[float, float]:
         """Where nodes may end on one side, and a bound on the share of all nodes that are `step`
@@ -162,7 +154,7 @@ class Cells:
         A cell holds no more nodes than its width over the step, and one.
         """
         crowd = np.log1p(step / np.diff(self.edges))
-        shares = np.concatenate([self.beyond[:, :1], self.most + crowd, self.beyond[:, 1:]], axis=1)
+        shares = np.concatenate([self.beyond[:, :1], self.upper + crowd, self.beyond[:, 1:]], axis=1)
         shares = np.exp(np.minimum((shares - self.log_total[:, None]).max(axis=0), 700.0))
         outside = np.cumsum(shares[::-1] if right else shares)
         last = max(int(np.searchsorted(outside, math.exp(log_share))) - 1, 0)

@@ -17,7 +17,8 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.privacy.lattice import DRIFT, Masses, knots_around, spread
-from discreet.privacy.moments import Array, log_add, log_peak
+from discreet.privacy.logarithms import Array
+from discreet.privacy.moments import log_add, log_peak
 from discreet.privacy.pairs import Pair, dot
 from discreet.privacy.tilted import FAR
 
@@ -48,13 +49,13 @@ class Coarse:
         self.entries = entries
         self.counts = [count for _, count in entries]
         self.total = sum(self.counts)
-        self.laws = [_coarse_distribution(pair) for pair, _ in entries]
+        self.distributions = [_coarse_distribution(pair) for pair, _ in entries]
 
     def log_moments(self, tilts: Array, masses: list[Masses] | None = None) -> Array:
         """K(λ) = Σ count·log E e^{λL} for each λ: an upper bound of (order - 1)·Rényi when λ ≥ 0."""
         total = np.zeros(tilts.size)
-        for count, law in zip(self.counts, masses or self.laws, strict=True):
-            logs = law.log_p[None, :] + tilts[:, None] * law.losses[None, :]
+        for count, distribution in zip(self.counts, masses or self.distributions, strict=True):
+            logs = distribution.log_p[None, :] + tilts[:, None] * distribution.losses[None, :]
             top = logs.max(axis=1)
             total += count * (top + np.log(np.sum(np.exp(logs - top[:, None]), axis=1)))
         return total
@@ -66,7 +67,7 @@ class Coarse:
         lam = np.array([self._search(lambda lam, k: k - lam * epsilon + log_peak(lam))])
         finite = float((self.log_moments(lam) - lam * epsilon + log_peak(lam))[0])
         slack = 1e-12 * (1 + abs(finite)) + self.total * DRIFT * (1 + float(lam[0]))
-        infinite = any_infinite([law.infinite for law in self.laws], self.counts)
+        infinite = any_infinite([distribution.infinite for distribution in self.distributions], self.counts)
         return min(0.0, log_add(finite + slack, infinite, upper=True))
 
     def scale(self, frame: Frame) -> float:
@@ -104,14 +105,16 @@ class Coarse:
         factor e in weight.
         """
         changed = False
-        for i, law in enumerate(self.laws):
+        for i, distribution in enumerate(self.distributions):
             pair = self.entries[i][0]
-            weights = law.tilt_masses(tilt)
+            weights = distribution.tilt_masses(tilt)
             at = int(np.searchsorted(np.cumsum(weights), 0.5))
-            width = law.losses[min(at + 1, weights.size - 1)] - law.losses[max(at - 1, 0)]
+            width = distribution.losses[min(at + 1, weights.size - 1)] - distribution.losses[max(at - 1, 0)]
             if pair.smooth is not None and width * tilt > 2 and width > 1e-6 * (pair.greatest - pair.least):
-                extra = knots_around(float(law.losses[at]), pair.least, pair.greatest, 0.1 / tilt, _COARSE)
-                self.laws[i] = spread(pair, np.unique(np.concatenate([law.losses, extra])))
+                extra = knots_around(
+                    float(distribution.losses[at]), pair.least, pair.greatest, 0.1 / tilt, _COARSE
+                )
+                self.distributions[i] = spread(pair, np.unique(np.concatenate([distribution.losses, extra])))
                 changed = True
         return changed
 
@@ -144,11 +147,11 @@ class Coarse:
         side.
         """
         centres, scales = [], []
-        for law in self.laws:
-            weights = law.tilt_masses(tilt)
-            mean = float(dot(weights, law.losses))
-            scales.append(math.sqrt(float(dot(weights, (law.losses - mean) ** 2))))
-            centres.append(float(law.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
+        for distribution in self.distributions:
+            weights = distribution.tilt_masses(tilt)
+            mean = float(dot(weights, distribution.losses))
+            scales.append(math.sqrt(float(dot(weights, (distribution.losses - mean) ** 2))))
+            centres.append(float(distribution.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
         frame = Frame(tilt, 0.0, 0.0, 0.0, tuple(centres), tuple(scales))
         need = math.log(1 / outside)
         rates = np.geomspace(0.1, 6.0, 16) * (math.sqrt(2 * need) / self.scale(frame))

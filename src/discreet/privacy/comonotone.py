@@ -25,18 +25,19 @@ the Gaussian, Laplace and discrete case.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr
 
 from discreet.privacy import families
 from discreet.privacy.cells import Cut
 from discreet.privacy.lattice import knots_around, spread
-from discreet.privacy.moments import Array, Line, RenyiMoments
+from discreet.privacy.logarithms import Array, log1mexp, log_choose
+from discreet.privacy.moments import Line, RenyiMoments
 from discreet.privacy.pairs import Pair, atoms
 from discreet.privacy.quadrature import SampledSum
 
@@ -44,7 +45,8 @@ from discreet.privacy.quadrature import SampledSum
 _REACH = 37.4
 #: Terms of one sum over units and points that are worked on at a time.
 _CHUNK = 1 << 22
-#: For more units than this the moments would take many seconds; then compositions are put on a lattice.
+#: For more units than this the moments would take many seconds; then compositions are put on a
+#: lattice.
 _MOST_MOMENTS = 100
 
 
@@ -53,8 +55,7 @@ def log_binomial(rate: float, size: int) -> Array:
     j = np.arange(size + 1, dtype=float)
     if rate == 1.0:
         return np.where(j == size, 0.0, -np.inf)
-    log_choose = gammaln(size + 1.0) - gammaln(j + 1.0) - gammaln(size - j + 1.0)
-    return np.asarray(log_choose + j * math.log(rate) + (size - j) * math.log1p(-rate))
+    return np.asarray(log_choose(size, j) + j * math.log(rate) + (size - j) * math.log1p(-rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +76,10 @@ class GaussianShifts:
         """L(x), and its slope in units of k·μ, which grows from 0 to 1."""
         j = np.arange(self.size + 1, dtype=float)
         fixed = self.log_weights - (j * self.mu) ** 2 / 2
-        found = [self._log_sum(j, fixed, part) for part in np.array_split(x, 1 + x.size * j.size // _CHUNK)]
-        return np.concatenate([loss for loss, _ in found]), np.concatenate([slope for _, slope in found])
+        chunks = [
+            self._log_sum(j, fixed, chunk) for chunk in np.array_split(x, 1 + x.size * j.size // _CHUNK)
+        ]
+        return np.concatenate([loss for loss, _ in chunks]), np.concatenate([slope for _, slope in chunks])
 
     def _log_sum(self, j: Array, fixed: Array, x: Array) -> tuple[Array, Array]:
         logs = fixed + np.multiply.outer(x, j * self.mu)
@@ -91,6 +94,15 @@ class GaussianShifts:
         added = np.where(rise > 1, far, np.exp(self.log_weights) * np.expm1(np.minimum(rise, 1.0)))
         near[small] = np.log1p(added.sum(axis=1))
         return near, (terms * j).sum(axis=1) / total / self.size
+
+    def log_ratios(self, x: float) -> Array:
+        """log Z_j at x."""
+        j = np.arange(self.size + 1, dtype=float)
+        return np.asarray(j * self.mu * x - (j * self.mu) ** 2 / 2)
+
+    def log_profile(self, count: int, epsilon: float) -> float:
+        """log h_j at e^ε, of Gaussian noise moved by `count`."""
+        return families.gaussian_log_delta(count * self.mu, epsilon)
 
     def point(self, loss: Array) -> Array:
         """The x with L(x) = loss, by Newton's steps inside a bracket that bisection narrows."""
@@ -130,12 +142,12 @@ class GaussianShifts:
 class GroupRatio:
     """r(x) = e^L(x) of Gaussian shifts, for `quadrature`: a mixture of e^(cx) with c = 0, μ, …, kμ."""
 
-    def __init__(self, law: GaussianShifts) -> None:
-        self.law = law
-        self.steepness: Array = np.array([[law.size * law.mu]])
+    def __init__(self, shifts: GaussianShifts) -> None:
+        self.shifts = shifts
+        self.steepness: Array = np.array([[shifts.size * shifts.mu]])
 
     def log_ratio(self, x: Array) -> tuple[Array, Array]:
-        loss, slope = self.law.loss(x)
+        loss, slope = self.shifts.loss(x)
         return loss[None, :], slope[None, :]
 
     def digits(self, x: Array, log_ratio: Array, slope: Array) -> Array:
@@ -145,8 +157,8 @@ class GroupRatio:
         Close to 0 the loss is summed as Σ p_j·(e^(…) - 1), so the weights p_j count even where
         those terms have vanished.
         """
-        size, rate = self.law.size, self.law.rate
-        steep = size * self.law.mu
+        size, rate = self.shifts.size, self.shifts.rate
+        steep = size * self.shifts.mu
         share = np.minimum(size * slope - math.expm1(size * math.log1p(-rate)), 1.0)
         fixed = 16 + 8 * math.lgamma(size + 2.0) - 4 * size * math.log(rate) + 4 * steep * steep
         inner = fixed + 4 * steep * np.abs(x)
@@ -154,8 +166,8 @@ class GroupRatio:
         return np.asarray(floor + 2 * np.abs(log_ratio) + share * inner)
 
     def log_beyond(self, cut: Cut, side: float) -> Array:
-        j = np.arange(self.law.size + 1.0)
-        terms = self.law.log_weights + log_ndtr((side * j * self.law.mu - cut.at) / cut.spread)
+        j = np.arange(self.shifts.size + 1.0)
+        terms = self.shifts.log_weights + log_ndtr((side * j * self.shifts.mu - cut.at) / cut.spread)
         return np.array([_log_sum(terms)])
 
     def some(self, rows: NDArray[np.int64]) -> GroupRatio:
@@ -198,66 +210,93 @@ def gaussian(mu: float, rate: float, size: int) -> tuple[Pair, Pair]:
     For vectors: the sum of j vectors of length 1 at most is no longer than j, and h_j is that of a
     move by j.
     """
-    law = GaussianShifts(mu, rate, size)
-    ends = law.loss(np.array([-_REACH, _REACH + size * mu]))[0]
-    low, high = float(ends[0]), float(ends[1])
-
-    def removed_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
-        return law.masses(law.point(loss))
-
-    def added_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
-        p_le, p_gt, q_le, q_gt = law.masses(law.point(-loss))
-        return q_gt, q_le, p_gt, p_le
-
-    def profile(count: float, ratio: float) -> float:
-        return families.gaussian_log_delta(count * mu, ratio)
-
-    def ratios(x: float) -> Array:
-        j = np.arange(size + 1, dtype=float)
-        return np.asarray(j * mu * x - (j * mu) ** 2 / 2)
-
-    find = _Finder(law.log_weights, lambda loss: float(law.point(np.array([loss]))[0]), ratios, profile)
-    floor = size * math.log1p(-rate)
-    known = size <= _MOST_MOMENTS
-    away, back = (GroupMoments(mu, rate, size, kind) if known else None for kind in ("removed", "added"))
-    forth = Pair(smooth=removed_masses, low=low, high=high, moments=away)
-    other = Pair(smooth=added_masses, low=-high, high=-low, moments=back)
-    return (
-        replace(forth, log_delta=lambda at: find.log_delta_removed(at, floor, math.inf)),
-        replace(other, log_delta=lambda at: find.log_delta_added(at, floor, math.inf)),
+    shifts = GaussianShifts(mu, rate, size)
+    low, high = shifts.loss(np.array([-_REACH, _REACH + size * mu]))[0].tolist()
+    has_moments = size <= _MOST_MOMENTS
+    removed, added = (
+        GroupMoments(mu, rate, size, kind) if has_moments else None for kind in ("removed", "added")
+    )
+    return _with_profiles(
+        Profiles(shifts, least=size * math.log1p(-rate), greatest=math.inf),
+        Pair(low=low, high=high, moments=removed),
+        Pair(low=-high, high=-low, moments=added),
     )
 
 
+class Shifts(Protocol):
+    """Noise that j units move by j, with probability p_j."""
+
+    @property
+    def log_weights(self) -> Array:
+        """log p_j."""
+
+    def log_ratios(self, x: float) -> Array:
+        """log Z_j at x."""
+
+    def log_profile(self, count: int, epsilon: float) -> float:
+        """log h_j at e^ε."""
+
+    def point(self, loss: Array) -> Array:
+        """The x with this loss."""
+
+    def masses(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """P(≤ x), P(> x), Q(≤ x), Q(> x)."""
+
+
 @dataclass(frozen=True, eq=False)
-class _Finder:
-    """Σ p_j·h_j(γ_j) at the γ_j that belong to one point of the line; no two terms cancel."""
+class Profiles:
+    """Σ p_j·h_j(γ_j) at the γ_j that belong to one point of the line; no two terms cancel.
 
-    log_weights: Array
-    point: Callable[[float], float]
-    ratios: Callable[[float], Array]
-    profile: Callable[[float, float], float]
+    The loss lies between `least` and `greatest`.
+    """
 
-    def log_delta_removed(self, epsilon: float, least: float, greatest: float) -> float:
+    shifts: Shifts
+    least: float
+    greatest: float
+
+    def log_delta_removed(self, epsilon: float) -> float:
         """log H(P‖Q) at e^ε."""
-        if epsilon >= greatest:
+        if epsilon >= self.greatest:
             return -math.inf
-        if epsilon <= least:
-            return _log1mexp(epsilon)
-        logs = self.log_weights + self._profiles(self.ratios(self.point(epsilon)))
-        return float(np.logaddexp.reduce(logs))
+        if epsilon <= self.least:
+            return log1mexp(epsilon)
+        ratios = self._ratios(epsilon)
+        return float(np.logaddexp.reduce(self.shifts.log_weights + self._profiles(ratios)))
 
-    def log_delta_added(self, epsilon: float, least: float, greatest: float) -> float:
+    def log_delta_added(self, epsilon: float) -> float:
         """log H(Q‖P) at e^ε: with γ = e^ε it is γ·Σ p_j·γ_j·H(Q_j‖P_j) at 1/γ_j."""
-        if -epsilon <= least:
+        if -epsilon <= self.least:
             return -math.inf
-        if -epsilon >= greatest:
-            return _log1mexp(epsilon)
-        ratios = self.ratios(self.point(-epsilon))
-        return epsilon + float(np.logaddexp.reduce(self.log_weights + ratios + self._profiles(-ratios)))
+        if -epsilon >= self.greatest:
+            return log1mexp(epsilon)
+        ratios = self._ratios(-epsilon)
+        logs = self.shifts.log_weights + ratios + self._profiles(-ratios)
+        return epsilon + float(np.logaddexp.reduce(logs))
+
+    def masses_removed(self, loss: Array) -> tuple[Array, Array, Array, Array]:
+        """The cumulative masses of (P, Q)."""
+        return self.shifts.masses(self.shifts.point(loss))
+
+    def masses_added(self, loss: Array) -> tuple[Array, Array, Array, Array]:
+        """The cumulative masses of (Q, P)."""
+        p_le, p_gt, q_le, q_gt = self.shifts.masses(self.shifts.point(-loss))
+        return q_gt, q_le, p_gt, p_le
+
+    def _ratios(self, loss: float) -> Array:
+        return self.shifts.log_ratios(float(self.shifts.point(np.array([loss]))[0]))
 
     def _profiles(self, ratios: Array) -> Array:
         """log h_j(e^ratio); with none of the units nothing is seen."""
-        return np.array([-math.inf, *(self.profile(j, float(at)) for j, at in enumerate(ratios) if j)])
+        later = enumerate(ratios.tolist()[1:], 1)
+        return np.array([-math.inf, *(self.shifts.log_profile(j, ratio) for j, ratio in later)])
+
+
+def _with_profiles(profiles: Profiles, removed: Pair, added: Pair) -> tuple[Pair, Pair]:
+    """Both directions, with their cumulative masses and their curves."""
+    return (
+        replace(removed, smooth=profiles.masses_removed, log_delta=profiles.log_delta_removed),
+        replace(added, smooth=profiles.masses_added, log_delta=profiles.log_delta_added),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,6 +318,10 @@ class LaplaceShifts:
     def log_ratios(self, x: float) -> Array:
         """log Z_j at x."""
         return np.asarray(self.epsilon * (abs(x) - np.abs(x - np.arange(self.size + 1.0))))
+
+    def log_profile(self, count: int, epsilon: float) -> float:
+        """log h_j at e^ε, of Laplace noise moved by `count`."""
+        return families.laplace_log_delta(count * self.epsilon, epsilon)
 
     @cached_property
     def knots(self) -> Array:
@@ -311,29 +354,14 @@ class LaplaceShifts:
 
 def laplace(epsilon: float, rate: float, size: int) -> tuple[Pair, Pair]:
     """(removed, added) for Laplace noise of scale 1/ε."""
-    law = LaplaceShifts(epsilon, rate, size)
-
-    def removed_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
-        return law.masses(law.point(loss))
-
-    def added_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
-        p_le, p_gt, q_le, q_gt = law.masses(law.point(-loss))
-        return q_gt, q_le, p_gt, p_le
-
-    def profile(count: float, ratio: float) -> float:
-        return families.laplace_log_delta(count * epsilon, ratio)
-
-    find = _Finder(
-        law.log_weights, lambda loss: float(law.point(np.array([loss]))[0]), law.log_ratios, profile
-    )
-    least, greatest = float(law.knots[0]), float(law.knots[-1])
-    ends, q = law.knots[[0, -1]], np.array([0.5, math.exp(-epsilon * size) / 2])
+    shifts = LaplaceShifts(epsilon, rate, size)
+    least, greatest = float(shifts.knots[0]), float(shifts.knots[-1])
+    ends, q = shifts.knots[[0, -1]], np.array([0.5, math.exp(-epsilon * size) / 2])
     p = q * np.exp(ends)
-    forth = Pair(losses=ends, p=p, q=q, smooth=removed_masses, low=least, high=greatest)
-    back = Pair(losses=-ends, p=q, q=p, smooth=added_masses, low=-greatest, high=-least)
-    return (
-        replace(forth, log_delta=lambda at: find.log_delta_removed(at, least, greatest)),
-        replace(back, log_delta=lambda at: find.log_delta_added(at, least, greatest)),
+    return _with_profiles(
+        Profiles(shifts, least, greatest),
+        Pair(losses=ends, p=p, q=q, low=least, high=greatest),
+        Pair(losses=-ends, p=q, q=p, low=-greatest, high=-least),
     )
 
 
@@ -393,17 +421,17 @@ def couple(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
     m has P-mass m·Σ p_j·Z_j. Where the Q-mass of a distribution ends before 1 its ratio is 0.
     """
     weights = np.exp(log_weights)
-    laws = [_falling(pair) for pair in profiles]
-    ends = np.unique(np.concatenate([[1.0], *(cumulative for _, cumulative, _ in laws)]))
+    falling_ratios = [_falling(pair) for pair in profiles]
+    ends = np.unique(np.concatenate([[1.0], *(cumulative for _, cumulative, _ in falling_ratios)]))
     ends = ends[(ends > 0.0) & (ends <= 1.0)]
     mass = np.diff(ends, prepend=0.0)
     p = weights[0] * mass
-    for weight, (ratios, cumulative, _) in zip(weights[1:], laws, strict=True):
+    for weight, (ratios, cumulative, _) in zip(weights[1:], falling_ratios, strict=True):
         cell = np.minimum(np.searchsorted(cumulative, ends, side="left"), ratios.size - 1)
         # what is missing by rounding alone belongs to the last ratio
         lacks = ends > cumulative[-1] + 1e-12
         p = p + np.where(lacks, 0.0, weight * np.exp(ratios[cell] + np.log(mass)))
-    infinite = float(np.sum(weights[1:] * np.array([lost for _, _, lost in laws])))
+    infinite = float(np.sum(weights[1:] * np.array([lost for _, _, lost in falling_ratios])))
     pair = atoms(p, mass)
     removed = Pair(losses=pair.losses, p=pair.p, q=pair.q, infinite=infinite, vanishing=pair.vanishing)
     added = Pair(losses=-pair.losses, p=pair.q, q=pair.p, infinite=pair.vanishing, vanishing=infinite)
@@ -425,8 +453,3 @@ def _falling(pair: Pair) -> tuple[Array, Array, float]:
 
 def _log_sum(logs: Array) -> float:
     return float(np.logaddexp.reduce(logs)) if logs.size else -math.inf
-
-
-def _log1mexp(x: float) -> float:
-    """log(1 - e^x) for x ≤ 0."""
-    return math.log(-math.expm1(x)) if x < 0 else -math.inf

@@ -69,17 +69,24 @@ def approximate(
 
 @check.arguments
 def concentrated(
-    rho: float, xi: float = 0.0, *, unit: str | Unit = "record", relation: str | None = None
+    rho: float,
+    xi: float = 0.0,
+    delta: float = 0.0,
+    *,
+    unit: str | Unit = "record",
+    relation: str | None = None,
 ) -> Guarantee:
-    """The guarantee of a mechanism that is (ξ, ρ)-zero-concentrated differentially private.
+    """The guarantee of a mechanism that is δ-approximately (ξ, ρ)-zero-concentrated differentially
+    private.
 
-    **Guarantee.** D_α ≤ ξ + ρα for every Rényi order α > 1 (Bun, Steinke 2016, Definition 8.1).
+    **Guarantee.** Except with probability δ, D_α ≤ ξ + ρα for every Rényi order α > 1 (Bun, Steinke
+    2016, Definition 8.1).
 
     >>> round((3 * concentrated(rho=0.1)).concentrated(), 9)
     0.3
     """
-    rho, xi = check.moderate(rho=rho), check.not_negative(xi=xi)
-    return ConcentratedGuarantee(rho, xi, unit=unit_of(unit, relation))
+    rho, xi, delta = check.moderate(rho=rho), check.not_negative(xi=xi), check.delta(delta=delta)
+    return ConcentratedGuarantee(rho, xi, delta, unit=unit_of(unit, relation))
 
 
 @check.arguments
@@ -95,9 +102,7 @@ def approximate_concentrated(
     >>> approximate_concentrated(delta=1e-6, rho=0.1).epsilon(delta=1e-7)
     inf
     """
-    return ConcentratedGuarantee(
-        check.moderate(rho=rho), 0.0, check.delta(delta=delta), unit=unit_of(unit, relation)
-    )
+    return concentrated(rho, delta=delta, unit=unit, relation=relation)
 
 
 @check.arguments

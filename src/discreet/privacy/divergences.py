@@ -13,10 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaln
 
 from discreet.privacy.lattice import knots_around, spread
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array, log_choose
 from discreet.privacy.pairs import Pair
 
 if TYPE_CHECKING:
@@ -61,7 +60,8 @@ def of_range(epsilon: float, order: float) -> float:
     log_b = _log_missing(k * epsilon) - _log_missing(epsilon) - epsilon
     at = math.log(k / order) + log_a - log_b
     exact = at + (log_a - math.log(order)) / k
-    # each logarithm is good to a few units of its last place, and what is left of them may be far smaller
+    # each logarithm is good to a few units of its last place, and what is left of them may be far
+    # smaller
     size = epsilon + sum(abs(_log_missing(x)) for x in (epsilon, k * epsilon, order * epsilon))
     lost = 4e-15 * (size + math.log(order) + abs(math.log(k)) + 1) * (1 + 1 / k)
     return min(simple, max(exact, 0.0) + lost)
@@ -76,7 +76,8 @@ def of_laplace(epsilon: float, order: float) -> float:
     """Mironov 2017, Proposition 6."""
     lam = order - 1
     if order * epsilon < 1:
-        # both terms nearly cancel: work with what is left, and round up by the error that can remain
+        # both terms nearly cancel: work with what is left, and round up by the error that can
+        # remain
         up = order / (2 * order - 1) * math.expm1(lam * epsilon)
         down = lam / (2 * order - 1) * math.expm1(-order * epsilon)
         return (math.log1p(max(0.0, up + down)) * (1 + 1e-15) + 1e-15 * up) / lam
@@ -112,23 +113,26 @@ def of_diluted_gaussian(mu: float, rate: float, order: float, *, removes: bool) 
     x = -40.0 + step * np.arange(count + math.ceil(40.0 / step))
     log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu * mu / 2)
     logs = power * log_ratio - x * x / 2
-    peak = float(logs.max())
-    log_mean = peak + math.log(float(np.exp(logs - peak).sum()) * step / math.sqrt(2 * math.pi))
-    return (max(0.0, log_mean) * (1 + _SAFE) + 4e-15) / (order - 1)
+    return _by_trapezia(logs, step, order)
 
 
-def of_gaussian_shifts(law: GaussianShifts, order: float, *, removes: bool) -> float:
+def of_gaussian_shifts(shifts: GaussianShifts, order: float, *, removes: bool) -> float:
     """The same for a group of units: r(x) = Σ p_j·e^{jμx - j²μ²/2} is analytic without zeros in a
     strip of half-width π/kμ.
     """
-    steepest = law.size * law.mu
+    steepest = shifts.size * shifts.mu
     step = min(math.pi / steepest / 8, 0.125)
     top = 12.0 + (max(order, 1.0) * steepest if removes else steepest)
     first, last = -math.ceil(40.0 / step), math.ceil((top + 40.0) / step)
-    if (last - first) * (law.size + 1) > 50_000_000:
+    if (last - first) * (shifts.size + 1) > 50_000_000:
         return math.inf
     x = step * np.arange(first, last)
-    logs = (order if removes else 1 - order) * law.loss(x)[0] - x * x / 2
+    logs = (order if removes else 1 - order) * shifts.loss(x)[0] - x * x / 2
+    return _by_trapezia(logs, step, order)
+
+
+def _by_trapezia(logs: Array, step: float, order: float) -> float:
+    """D_order from the logarithms of √(2π) times the integrand at points `step` apart, rounded up."""
     peak = float(logs.max())
     log_mean = peak + math.log(float(np.exp(logs - peak).sum()) * step / math.sqrt(2 * math.pi))
     return (max(0.0, log_mean) * (1 + _SAFE) + 4e-15) / (order - 1)
@@ -173,7 +177,8 @@ def concentrated_of_unfailing(pair: Pair) -> float:
     K(t)/t only grows; after the last one D ≤ max L.
     """
     greatest = pair.greatest
-    half = of_unfailing(pair, 2.0) / 2  # so much ρ is at least
+    # ρ is at least this.
+    half = of_unfailing(pair, 2.0) / 2
     if greatest <= 0 or half <= greatest * 1e-9:
         return concentrated_of_pure(greatest)
     t = np.geomspace(1e-4 / (1 + greatest), greatest / half, 600)
@@ -198,7 +203,7 @@ def of_sampled_curve(curve: Curve, rate: float, order: float) -> float:
         return curve(order)
     j = np.arange(whole + 1, dtype=float)
     moments = np.array([0.0, 0.0] + [(i - 1) * curve(float(i)) for i in range(2, whole + 1)])
-    logs = _log_binomial(whole, j) + (whole - j) * math.log1p(-rate) + j * math.log(rate) + moments
+    logs = log_choose(whole, j) + (whole - j) * math.log1p(-rate) + j * math.log(rate) + moments
     top = float(logs.max())
     if math.isinf(top):
         return min(curve(order), math.inf)
@@ -262,8 +267,8 @@ def optimal_log_delta(divergence: float, order: float, epsilon: float) -> float:
         low, high = float(log_v[at]), float(log_v[at + 1])
     ends = np.exp(log_gamma[at : at + 2] - epsilon)
     share = (1.0 - ends[0]) / (ends[1] - ends[0]) if ends[1] != ends[0] else 0.0
-    found = float(delta[at] + share * (delta[at + 1] - delta[at]))
-    return min(upper, math.log(found) + 1e-12) if found > 0 else upper
+    interpolated = float(delta[at] + share * (delta[at + 1] - delta[at]))
+    return min(upper, math.log(interpolated) + 1e-12) if interpolated > 0 else upper
 
 
 def _binary_curve(divergence: float, order: float, log_v: Array) -> tuple[Array, Array]:
@@ -320,7 +325,3 @@ def _log_mean_exp(p: Array, exponent: Array) -> float:
     log_mean = top + math.log(float(np.sum(p * np.exp(exponent - top))))
     # rare great losses may leave a mean next to 1, whose logarithm has lost digits
     return max(0.0, log_mean) * (1 + _SAFE) + 1e-15 * (4 + top)
-
-
-def _log_binomial(n: int, j: Array) -> Array:
-    return np.asarray(gammaln(n + 1.0) - gammaln(j + 1.0) - gammaln(n - j + 1.0))

@@ -205,40 +205,40 @@ def _up(share: float) -> float:
 
 
 def _who(unit: Unit, group_size: int) -> str:
-    one, many = unit.protects, f"{group_size:,} {unit.protects}s"
+    name, many = unit.protects, f"{group_size:,} {unit.protects}s"
     if unit.relation == "replace":
-        what = f"two possible values of one {one}" if group_size == 1 else f"two possible values of {many}"
+        what = f"two possible values of one {name}" if group_size == 1 else f"two possible values of {many}"
     else:
         what = (
-            f"the data with one {one} and the same data without that {one}"
+            f"the data with one {name} and the same data without that {name}"
             if group_size == 1
             else f"the data with {many} and the same data without them"
         )
-    whom = f"each {one}" if group_size == 1 else f"every {many} at once"
+    whom = f"each {name}" if group_size == 1 else f"every {many} at once"
     return f"This guarantee protects {whom}. The numbers below compare {what}."
 
 
-def _guess(told: Explanation) -> str:
-    name, are, have = _unit_words(told)
+def _guess(explanation: Explanation) -> str:
+    name, are, have = _unit_words(explanation)
     question = (
         f"whether the {name} {are} in the data"
-        if told.unit.relation == "add-remove"
+        if explanation.unit.relation == "add-remove"
         else f"which of two values the {name} {have}"
     )
     return (
         f"An attacker who knows everything else and guesses {question} is right at most "
-        f"{_of_hundred(told.right)} times in 100. A coin toss is right 50 times in 100."
+        f"{_of_hundred(explanation.right)} times in 100. A coin toss is right 50 times in 100."
     )
 
 
-def _unit_words(told: Explanation) -> tuple[str, str, str]:
-    name = told.unit.protects
-    return (name, "is", "has") if told.group_size == 1 else (f"{name}s", "are", "have")
+def _unit_words(explanation: Explanation) -> tuple[str, str, str]:
+    name = explanation.unit.protects
+    return (name, "is", "has") if explanation.group_size == 1 else (f"{name}s", "are", "have")
 
 
-def _odds(told: Explanation) -> str:
-    (name, are, _), detected = _unit_words(told), _of_hundred(told.caught)
-    if told.unit.relation == "add-remove":
+def _odds(explanation: Explanation) -> str:
+    (name, are, _), detected = _unit_words(explanation), _of_hundred(explanation.caught)
+    if explanation.unit.relation == "add-remove":
         return (
             f"If the attacker wrongly says that the {name} {are} in the data for 1 of 100 answers without the {name}, the "
             f"attacker rightly says so for at most {detected} of 100 answers with the {name}."
@@ -249,13 +249,13 @@ def _odds(told: Explanation) -> str:
     )
 
 
-def _certainty(told: Explanation) -> str:
+def _certainty(explanation: Explanation) -> str:
     start = "An attacker who starts undecided, at odds of 1 to 1,"
-    limit = f"more than {_of_hundred(told.never_above)} % sure, odds of {_odds_of(told.never_above)} to 1"
-    if told.sure == 0:
+    limit = f"more than {_of_hundred(explanation.never_above)} % sure, odds of {_odds_of(explanation.never_above)} to 1"
+    if explanation.sure == 0:
         return f"{start} is never {limit}."
-    chance = f"{start} becomes more than 90 % sure of the truth, odds of 9 to 1, with a probability of at most {_chance(told.sure)}"
-    return f"{chance}, and is never {limit}." if told.never_above < 0.9995 else f"{chance}."
+    chance = f"{start} becomes more than 90 % sure of the truth, odds of 9 to 1, with a probability of at most {_chance(explanation.sure)}"
+    return f"{chance}, and is never {limit}." if explanation.never_above < 0.9995 else f"{chance}."
 
 
 def _limits(unit: Unit) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import erfcx, gammaln, log_ndtr, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
-from discreet.privacy.moments import Array, GaussianMoments, sloped_moments
+from discreet.privacy.logarithms import Array, log1mexp, log_choose, log_or_minus_infinity
+from discreet.privacy.moments import GaussianMoments, sloped_moments
 from discreet.privacy.pairs import Pair, atoms
 from discreet.privacy.quadrature import SampledGaussian
 
@@ -61,7 +62,8 @@ def _mills_gap(near: float, mu: float) -> float:
     if mu > 1e-2 * (1 + near):
         root = math.sqrt(0.5)
         return math.sqrt(math.pi / 2) * float(erfcx(near * root) - erfcx((near + mu) * root))
-    # -m' = 1 - t·m(t) > 0 is smooth; ten-point Gauss-Legendre over [near, near + μ] is exact to rounding
+    # -m' = 1 - t·m(t) > 0 is smooth; ten-point Gauss-Legendre over [near, near + μ] is exact to
+    # rounding
     nodes, weights = np.polynomial.legendre.leggauss(10)
     t = near + mu * (nodes + 1) / 2
     return float(np.sum(weights * _mills_slope(t)) * mu / 2)
@@ -106,7 +108,7 @@ def laplace(epsilon: float) -> Pair:
 
 def laplace_log_delta(epsilon: float, at: float) -> float:
     """log of 1 - e^{(at - ε)/2}, the profile of Laplace noise of scale 1/ε."""
-    return _log(-math.expm1(min(at - epsilon, 0.0) / 2)) if at > -epsilon else _log1mexp(at)
+    return log_or_minus_infinity(-math.expm1(min(at - epsilon, 0.0) / 2)) if at > -epsilon else log1mexp(at)
 
 
 def _growth(x: Array, epsilon: float) -> Array:
@@ -135,8 +137,8 @@ def bounded_range(epsilon: float) -> Pair:
 
     def log_delta(eps: float) -> float:
         if eps <= -epsilon:
-            return _log1mexp(eps)
-        return 2 * _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) + math.log(scale)
+            return log1mexp(eps)
+        return 2 * log_or_minus_infinity(-math.expm1(min(eps - epsilon, 0.0) / 2)) + math.log(scale)
 
     return Pair(
         smooth=smooth,
@@ -248,15 +250,15 @@ def two_gaussians(shift: float, ratio: float) -> Pair:
         """∫(p - e^ε q) over {loss > ε}: outside two roots if ratio > 1, between them otherwise."""
         square = (epsilon - bottom) / curve
         if square <= 0:
-            return _log1mexp(epsilon) if curve > 0 else -math.inf
+            return log1mexp(epsilon) if curve > 0 else -math.inf
         half = math.sqrt(square)
         pieces = (
             [(vertex + half, 1.0, far), (vertex - half, -1.0, far)]
             if curve > 0
             else [(vertex - half, 1.0, 2 * half)]
         )
-        found = [_integral(piece, shift, ratio, epsilon) for piece in pieces]
-        return float(np.logaddexp.reduce(found))
+        log_integrals = [_integral(piece, shift, ratio, epsilon) for piece in pieces]
+        return float(np.logaddexp.reduce(log_integrals))
 
     return Pair(smooth=smooth, low=min(bottom, top), high=max(bottom, top), log_delta=log_delta)
 
@@ -413,32 +415,22 @@ def optimal_composition_log_delta(epsilon: float, delta: float, count: int, at: 
         log_finite = -math.inf
     else:
         last = min(count, threshold + 4_000_000)
-        told = np.arange(threshold, last + 1, dtype=float)
-        log_choose = gammaln(count + 1.0) - gammaln(told + 1.0) - gammaln(count - told + 1.0)
+        truths = np.arange(threshold, last + 1, dtype=float)
         log_p = (
-            log_choose
-            - told * math.log1p(math.exp(-epsilon))
-            - (count - told) * float(np.logaddexp(0.0, epsilon))
+            log_choose(count, truths)
+            - truths * math.log1p(math.exp(-epsilon))
+            - (count - truths) * float(np.logaddexp(0.0, epsilon))
         )
-        gap = (2 * told - count) * epsilon - at
+        gap = (2 * truths - count) * epsilon - at
         terms = log_p + _log_array(-np.expm1(-gap))
         top = float(np.max(terms))
         log_finite = top + math.log(float(np.sum(np.exp(terms - top)))) if top > -math.inf else -math.inf
     log_safe = count * math.log1p(-delta)
-    caught = -math.expm1(log_safe)
-    total = caught + math.exp(log_safe + log_finite) if log_finite > -745 or caught else 0.0
+    revealed = -math.expm1(log_safe)
+    total = revealed + math.exp(log_safe + log_finite) if log_finite > -745 or revealed else 0.0
     return math.log(total) if total > 0 else log_safe + log_finite
 
 
 def _log_array(x: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(x, 0.0))
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
-
-
-def _log1mexp(x: float) -> float:
-    """log(1 - e^x) for x ≤ 0."""
-    return math.log(-math.expm1(x)) if x < 0 else -math.inf

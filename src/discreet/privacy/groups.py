@@ -30,7 +30,7 @@ from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import comonotone, divergences, families
 from discreet.privacy.bag import Bag, pair_of_profile
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array
 from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import (
     ApproximateGuarantee,
@@ -44,7 +44,8 @@ from discreet.privacy.primitives import (
 )
 from discreet.privacy.sampling import SampledGuarantee, base_witness, pairs_of
 
-#: Units in a group up to which their mixture is listed; it has a part for each number of them that is sampled.
+#: Units in a group up to which their mixture is listed; it has a part for each number of them that
+#: is sampled.
 _MOST_TOGETHER = 10_000
 #: Exponents up to 700 make an exponential wrong by so much, at most.
 _CLOSE = 2e-13
@@ -92,15 +93,16 @@ class GroupGuarantee(Primitive):
         return exact_times(self.bag.worst_loss, self.size) if math.isfinite(self.bag.worst_loss) else math.inf
 
     def divergence(self, order: float) -> float:
-        found = min(super().divergence(order), order * self.concentration()[1])
+        bound = min(super().divergence(order), order * self.concentration()[1])
         pairs = self.pairs()
         if all(pair.infinite == 0 and pair.smooth is None for pair in pairs) and pairs:
-            return min(found, max(divergences.of_pair(pair, order) for pair in pairs))
-        return found
+            return min(bound, max(divergences.of_pair(pair, order) for pair in pairs))
+        return bound
 
     def concentration(self) -> tuple[float, float]:
         xi, rho = self.bag.concentrated
-        # what is known of the rest when something may be lost does not chain from neighbour to neighbour
+        # what is known of the rest when something may be lost does not chain from neighbour to
+        # neighbour
         chains = xi == 0 and self.bag.failure == 0
         grown = self.size**2 * rho * (1 + 1e-15) if chains else math.inf
         return 0.0, min(grown, super().concentration()[1])
@@ -194,16 +196,16 @@ class SampledGroupGuarantee(GroupGuarantee):
         return max(pair.infinite for pair in self.pairs()) * (1 + 1e-15) if self.step.failure else 0.0
 
     def divergence(self, order: float) -> float:
-        found = min(Primitive.divergence(self, order), order * self.concentration()[1])
+        bound = min(Primitive.divergence(self, order), order * self.concentration()[1])
         pairs = self.pairs()
         if any(pair.infinite for pair in pairs):
-            return found
+            return bound
         mu = only_bag(self.step.inner).gaussian
         if mu is not None:
-            law = comonotone.GaussianShifts(mu * (1 + 1e-13), self.step.rate, self.size)
-            ways = (divergences.of_gaussian_shifts(law, order, removes=way) for way in (True, False))
-            return min(found, max(ways))
-        return min(found, max(divergences.of_pair(pair, order) for pair in pairs))
+            shifts = comonotone.GaussianShifts(mu * (1 + 1e-13), self.step.rate, self.size)
+            ways = (divergences.of_gaussian_shifts(shifts, order, removes=way) for way in (True, False))
+            return min(bound, max(ways))
+        return min(bound, max(divergences.of_pair(pair, order) for pair in pairs))
 
     def dominating(self) -> tuple[Pair, ...]:
         return self._pairs(1 + 1e-13) or super().dominating()
@@ -246,7 +248,7 @@ def _members(base: Guarantee, count: int) -> Pair | None:
     try:
         return next(iter(pairs_of(base.group(count))), None)
     except UnsupportedGuarantee:
-        # so many units are promised nothing
+        # So many units have no guarantee.
         return Pair(infinite=1.0, vanishing=1.0, symmetric=True)
 
 

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify, UnsupportedGuarantee
@@ -102,15 +102,15 @@ class Guarantee(ABC):
         """
         return self._group_of(size)
 
-    # --- algebra -----------------------------------------------------------------------------------
+    # --- algebra ----------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Guarantee:
+    def __add__(self, other: Guarantee) -> Guarantee:
         return compose([(self, 1), (other, 1)]) if isinstance(other, Guarantee) else NotImplemented
 
-    def __rmul__(self, count: Any) -> Guarantee:
+    def __rmul__(self, count: int) -> Guarantee:
         return compose([(self, check.whole(count=count))])
 
-    def __mul__(self, count: Any) -> Guarantee:
+    def __mul__(self, count: int) -> Guarantee:
         return self.__rmul__(count)
 
     @check.arguments
@@ -137,7 +137,7 @@ class Guarantee(ABC):
         size = check.whole(size=size)
         return self if size == 1 else self._group_apart(size)
 
-    # --- views -------------------------------------------------------------------------------------
+    # --- views ------------------------------------------------------------------------------------
 
     @check.arguments
     def epsilon(self, delta: float, route: str | None = None) -> float:
@@ -150,7 +150,8 @@ class Guarantee(ABC):
         log_delta, _ = _log_delta(self, check.not_negative(epsilon=epsilon))
         if log_delta == -math.inf:
             return 0.0
-        return min(1.0, max(math.exp(log_delta) * (1 + 1e-15), _LEAST))  # what is not zero stays so
+        # A δ that is not zero stays positive.
+        return min(1.0, max(math.exp(log_delta) * (1 + 1e-15), _LEAST))
 
     @check.arguments
     def bound(
@@ -207,8 +208,8 @@ class Guarantee(ABC):
     @check.arguments
     def concentrated(self) -> float:
         """The least proved ρ of zero-concentrated differential privacy; ∞ if there is none."""
-        known = [(bag.concentrated, bag.failure) for bag in _numeric(self)]
-        return max(rho if xi == 0 and failure == 0 else math.inf for (xi, rho), failure in known)
+        bounds = [(bag.concentrated, bag.failure) for bag in _numeric(self)]
+        return max(rho if xi == 0 and failure == 0 else math.inf for (xi, rho), failure in bounds)
 
     @check.arguments
     def advantage(self) -> float:
@@ -260,7 +261,7 @@ class Guarantee(ABC):
 
         return implies(self, other)
 
-    # --- storage and display -----------------------------------------------------------------------
+    # --- storage and display ----------------------------------------------------------------------
 
     @check.arguments
     def explain(self, *, units: int | None = None) -> Explanation:
@@ -324,17 +325,17 @@ class ComposedGuarantee(Guarantee):
         return min(part.group_size for part, _ in self.parts)
 
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
-        found: list[Counter[BagItem]] = [Counter()]
+        combined: list[Counter[BagItem]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
             choices = _repeat(part.bags(), count)
             if len(choices) == 1:
-                for bag in found:
+                for bag in combined:
                     bag.update(choices[0])
                 continue
-            if len(found) * len(choices) > _MOST_BAGS:
+            if len(combined) * len(choices) > _MOST_BAGS:
                 raise _too_many_error("the parallel parts of this composition")
-            found = [bag + extra for bag in found for extra in choices]
-        return [tuple(bag.items()) for bag in found]
+            combined = [bag + extra for bag in combined for extra in choices]
+        return [tuple(bag.items()) for bag in combined]
 
     def _group_of(self, size: int) -> Guarantee:
         if any(part.is_part_of_a_step for part, _ in self.parts):
@@ -358,7 +359,8 @@ def compose(parts: Iterable[tuple[Guarantee, int]]) -> Guarantee:
     counts: dict[Guarantee, int] = {}
     for part, count in parts:
         if isinstance(part, ComposedGuarantee) and count == 1 and not counts:
-            counts = part.counts.copy()  # a copy hashes nothing again, so long sums are quick to build
+            # A copy hashes nothing again, so long sums are quick to build.
+            counts = part.counts.copy()
             continue
         for inner, times in part.parts if isinstance(part, ComposedGuarantee) else ((part, 1),):
             counts[inner] = counts.get(inner, 0) + count * times
@@ -393,16 +395,16 @@ def _repeat(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> 
         return [_times(bags[0], count)]
     if math.comb(count + len(bags) - 1, len(bags) - 1) > _MOST_BAGS:
         raise _too_many_error(f"{count} runs of a parallel composition")
-    found = [_times(bags[0], first) for first in range(count + 1)]
+    combinations = [_times(bags[0], first) for first in range(count + 1)]
     totals = list(range(count + 1))
     for bag in bags[1:-1]:
         pairs = [
             (base + _times(bag, more), used + more)
-            for base, used in zip(found, totals, strict=True)
+            for base, used in zip(combinations, totals, strict=True)
             for more in range(count - used + 1)
         ]
-        found, totals = [base for base, _ in pairs], [used for _, used in pairs]
-    return [base + _times(bags[-1], count - used) for base, used in zip(found, totals, strict=True)]
+        combinations, totals = [base for base, _ in pairs], [used for _, used in pairs]
+    return [base + _times(bags[-1], count - used) for base, used in zip(combinations, totals, strict=True)]
 
 
 def _too_many_error(what: str) -> UnsupportedGuarantee:
@@ -428,7 +430,7 @@ def _numeric(guarantee: Guarantee) -> tuple[Bag, ...]:
 def _epsilon(guarantee: Guarantee, delta: float, route: Route | None) -> tuple[float, Route]:
     if route is None:
         bags = _numeric(guarantee)
-        epsilon, route = max((best_route(bag, delta) for bag in bags), key=lambda found: found[0])
+        epsilon, route = max((best_route(bag, delta) for bag in bags), key=lambda result: result[0])
         if math.isinf(epsilon) and delta > max(bag.failure for bag in bags):
             raise CannotCertify(
                 "DP301",
@@ -450,26 +452,27 @@ def _epsilon(guarantee: Guarantee, delta: float, route: Route | None) -> tuple[f
 
 @lru_cache(maxsize=4096)
 def _log_delta(guarantee: Guarantee, epsilon: float) -> tuple[float, Route]:
-    found = [best_log_delta(bag, epsilon) for bag in _numeric(guarantee)]
-    return max(found, key=lambda pair: pair[0])
+    results = [best_log_delta(bag, epsilon) for bag in _numeric(guarantee)]
+    return max(results, key=lambda result: result[0])
 
 
 @lru_cache(maxsize=4096)
 def _lower_epsilon(guarantee: Guarantee, delta: float) -> float:
     """A certified lower bound: the best that is proved of any alternative and direction."""
-    found = []
+    bounds = []
     for bag in _numeric(guarantee):
         exact = _exact(bag)
         if exact is not None:
-            # the exact route aims closeness above δ; ask it for a δ so much greater, and a little more
+            # the exact route aims closeness above δ; ask it for a δ so much greater, and a little
+            # more
             eased = min(delta * math.exp(3 * closeness(bag)), 1 - 1e-16)
-            found.append(exact.epsilon(bag, eased) * (1 - 3 * CLOSE))
+            bounds.append(exact.epsilon(bag, eased) * (1 - 3 * CLOSE))
         elif delta == 0 and bag.failure == 0:
             worst = max(composition.greatest for composition in bag.witnesses)
-            found.append(math.inf if math.isinf(bag.worst_loss) else worst * (1 - 3 * CLOSE))
+            bounds.append(math.inf if math.isinf(bag.worst_loss) else worst * (1 - 3 * CLOSE))
         else:
-            found.append(_greatest_lower_epsilon(bag, delta))
-    return max(0.0, *found)
+            bounds.append(_greatest_lower_epsilon(bag, delta))
+    return max(0.0, *bounds)
 
 
 def _greatest_lower_epsilon(bag: Bag, delta: float) -> float:

@@ -38,9 +38,9 @@ from typing import Any
 import numpy as np
 
 from discreet.exact import bisect
+from discreet.privacy.logarithms import Array
 from discreet.privacy.moments import (
     UNIT,
-    Array,
     Complex,
     Line,
     RenyiMoments,
@@ -54,7 +54,8 @@ from discreet.privacy.moments import (
 _WANTED, _ACCEPTED, _USEFUL = math.log(1e-10), 1e-5, 1e-3
 #: Most frequencies.
 _MOST = 1 << 18
-#: How softly to cut (see `quadrature`), and log of the share of δ that may be cut off: tried in turn.
+#: How softly to cut (see `quadrature`), and log of the share of δ that may be cut off: tried in
+#: turn.
 _CUTS = tuple(
     (width, math.log(share)) for width, share in ((1.0, 1e-10), (0.05, 1e-6), (0.0125, 1e-6), (0.003, 1e-5))
 )
@@ -68,7 +69,8 @@ _TILTS = np.array([1.0, 0.85, 0.7, 0.6, 0.5])
 _NEIGHBOURS = np.concatenate([np.linspace(0.05, 1.0, 20), 1 + np.geomspace(0.02, 4.0, 12)])
 #: By how much, as a log, the share of δ may be less than at the best tilt.
 _HIDDEN = 4.0
-#: A tilted distribution with a greater variance, in units of 1/λ², is not like a Gaussian: it takes many frequencies.
+#: A tilted distribution with a greater variance, in units of 1/λ², is not like a Gaussian: it takes
+#: many frequencies.
 _EASY = 500.0
 
 
@@ -117,8 +119,8 @@ class Inversion:
             if value <= 0 or slope >= 0:
                 return None
             share = math.exp(min(0.0, self.log_moment - self.tilt * at + math.log(value)))
-            found = math.log(share + self.infinite)
-            move = (found - log_delta) / -slope * (share + self.infinite) / share
+            log_delta_here = math.log(share + self.infinite)
+            move = (log_delta_here - log_delta) / -slope * (share + self.infinite) / share
             at = max(0.0, at + max(-0.2, min(0.2, move * self.spacing)) / self.spacing)
             if abs(move) <= 1e-12 * (1 + at):
                 break
@@ -216,27 +218,31 @@ class Spectrum:
 
     def epsilon(self, delta: float, *, upper: bool) -> float | None:
         """An ε on the safe side of that of δ; None if no inversion is good enough."""
-        found: list[float] = []
+        bounds: list[float] = []
         self.is_tight = False
         for softness, easy in self._attempts:
-            made = self.for_delta(math.log(delta - self.infinite), softness, easy=easy)
-            at = made[0].epsilon(math.log(delta), made[1], upper=upper) if made else None
-            if made is not None and at is not None:
-                # 0 is below every ε, but says little unless it is the truth
-                says = upper or at > 0 or made[0].log_delta(0.0, upper=True) <= math.log(delta)
-                self.is_tight = says and made[0].is_tight(at)
-                if self.is_tight:
-                    return at
-                found += [at] if says else []
-        if not found:
+            aimed = self.for_delta(math.log(delta - self.infinite), softness, easy=easy)
+            if aimed is None:
+                continue
+            inversion, start = aimed
+            at = inversion.epsilon(math.log(delta), start, upper=upper)
+            if at is None:
+                continue
+            # 0 is below every ε, but it is of no use unless it is the truth.
+            is_useful = upper or at > 0 or inversion.log_delta(0.0, upper=True) <= math.log(delta)
+            self.is_tight = is_useful and inversion.is_tight(at)
+            if self.is_tight:
+                return at
+            bounds += [at] if is_useful else []
+        if not bounds:
             return None
-        return min(found) if upper else max(found)
+        return min(bounds) if upper else max(bounds)
 
     def rough_epsilon(self, delta: float, *, upper: bool) -> float:
         """An ε on the safe side of that of δ, where a share of δ pays for what is cut off; ∞ (or 0)
         if there is none.
         """
-        found = [math.inf if upper else 0.0]
+        bounds = [math.inf if upper else 0.0]
         finite = math.log(delta - self.infinite)
         for share in _SHARES if self.is_cuttable else ():
             target, epsilon = finite + math.log1p(-share if upper else share), 0.0
@@ -244,9 +250,13 @@ class Spectrum:
                 cut = self.cut(finite, epsilon, (_CUTS[2][0], math.log(share)), only="p" if upper else "q")
                 tilt, epsilon = cut.least_epsilon(target) if cut else (1.0, math.inf)
             if cut is not None and math.isfinite(epsilon):
-                made = cut.invert(tilt, epsilon, target)
-                found += [made.safe_epsilon(math.log(delta), 1.01 * epsilon, upper=upper)] if made else []
-        return min(found) if upper else max(found)
+                inversion = cut.invert(tilt, epsilon, target)
+                bounds += (
+                    [inversion.safe_epsilon(math.log(delta), 1.01 * epsilon, upper=upper)]
+                    if inversion
+                    else []
+                )
+        return min(bounds) if upper else max(bounds)
 
     @property
     def _attempts(self) -> list[tuple[_Softness, bool]]:
@@ -264,17 +274,17 @@ class Spectrum:
         """
         epsilon, cut = 0.0, self
         for _ in range(3):
-            found = self.cut(log_delta, epsilon, softness)
-            if found is None:
+            candidate = self.cut(log_delta, epsilon, softness)
+            if candidate is None:
                 return None
-            cut = found
+            cut = candidate
             tilt, epsilon = cut.least_epsilon(log_delta)
             if not math.isfinite(epsilon):
                 return None
             if softness is None or cut.lost[1] + epsilon <= log_delta + softness[1] + 1.0:
                 break
-        made = cut.invert(tilt, epsilon, log_delta, easy=easy)
-        return (made, epsilon) if made else None
+        inversion = cut.invert(tilt, epsilon, log_delta, easy=easy)
+        return (inversion, epsilon) if inversion else None
 
     def for_epsilon(self, epsilon: float) -> Inversion | None:
         """An inversion for the δ of this ε; None if none is good enough."""
@@ -284,20 +294,22 @@ class Spectrum:
             if not math.isfinite(log_delta):
                 continue
             # δ is below its bound by about the factor that the local limit theorem gives
-            made = cut.invert(tilt, epsilon, log_delta - 4.0, easy=easy)
-            if made and made.unsure(epsilon) < (best.unsure(epsilon) if best else _USEFUL):
-                best = made
-                if made.is_tight(epsilon):
+            inversion = cut.invert(tilt, epsilon, log_delta - 4.0, easy=easy)
+            if inversion and inversion.unsure(epsilon) < (best.unsure(epsilon) if best else _USEFUL):
+                best = inversion
+                if inversion.is_tight(epsilon):
                     break
         return best
 
     def chernoff_log_delta(self, epsilon: float) -> float:
         """A cheap upper bound of log δ: the least Rényi bound of what is not cut off."""
-        found = 0.0
+        log_delta_bound = 0.0
         for softness in (None, _CUTS[1]) if self.is_cuttable else (None,):
             cut, tilt, log_delta = self._aimed(epsilon, softness)
-            found = min(found, cut.renyi_log_delta(tilt, epsilon) if math.isfinite(log_delta) else 0.0)
-        return found
+            log_delta_bound = min(
+                log_delta_bound, cut.renyi_log_delta(tilt, epsilon) if math.isfinite(log_delta) else 0.0
+            )
+        return log_delta_bound
 
     def renyi_log_delta(self, tilt: float, epsilon: float) -> float:
         """log δ of everything, as one tilt bounds it."""
@@ -319,12 +331,12 @@ class Spectrum:
             return self
         width, log_share = softness
         cuttable = sum(hasattr(moments, "cut_to") for moments, _ in self.entries)
-        most = log_delta + log_share - math.log(cuttable)
+        log_allowed = log_delta + log_share - math.log(cuttable)
         parts: list[tuple[RenyiMoments, int]] = []
         lost: list[tuple[float, float]] = []
         for moments, count in self.entries:
             cut_to = getattr(moments, "cut_to", None)
-            allowed = (most if "p" in only else 0.0, most - epsilon if "q" in only else 0.0)
+            allowed = (log_allowed if "p" in only else 0.0, log_allowed - epsilon if "q" in only else 0.0)
             part: Any = cut_to(*allowed, width) if cut_to else moments
             if part is None:
                 return None
@@ -376,21 +388,21 @@ class Spectrum:
         """
         if easy and _curvature(self, tilt) > _EASY:
             return None
-        framed = self._frame(tilt, epsilon, log_delta)
-        if framed is None:
+        frame = self._frame(tilt, epsilon, log_delta)
+        if frame is None:
             return None
-        tilt, period, others = framed
+        tilt, period, others = frame
         lines = [(line, count) for moments, count in self.entries if (line := moments.line(tilt))]
         if len(lines) < len(self.entries):
             return None
         log_moment = math.fsum(count * line.log_moment for line, count in lines)
         wanted = _WANTED + log_delta - (log_moment - tilt * epsilon)
         spacing = 2 * math.pi / period
-        found = _enough(lines, spacing, wanted)
-        product = _product(lines, spacing, found[0]) if found else None
-        if found is None or product is None:
+        frequencies = _enough(lines, spacing, wanted)
+        product = _product(lines, spacing, frequencies[0]) if frequencies else None
+        if frequencies is None or product is None:
             return None
-        count, log_rest = found
+        count, log_rest = frequencies
         z = tilt + 1j * spacing * np.arange(count)
         weights = np.where(np.arange(count) > 0, 2.0, 1.0) / (z * (z + 1)) / period
         values, error = product
@@ -470,7 +482,8 @@ def _enough(lines: list[tuple[Line, int]], spacing: float, wanted: float) -> tup
     beyond them.
     """
     variance = math.fsum(count * line.variance for line, count in lines)
-    if variance <= 0:  # so little noise in the loss that doubles do not see it
+    # The noise in the loss is too small for doubles.
+    if variance <= 0:
         return None
     beyond = max(6 / math.sqrt(variance), spacing)
     while beyond < _MOST * spacing:
@@ -485,10 +498,10 @@ def _enough(lines: list[tuple[Line, int]], spacing: float, wanted: float) -> tup
 
 def _product(lines: list[tuple[Line, int]], spacing: float, count: int) -> tuple[Complex, Array] | None:
     """Π φ^count at each frequency, and a bound on its error."""
-    found = [line.values(spacing, count) for line, _ in lines]
-    known = [pair for pair in found if pair is not None]
-    if len(known) < len(found):
+    factors = [line.values(spacing, count) for line, _ in lines]
+    known_factors = [pair for pair in factors if pair is not None]
+    if len(known_factors) < len(factors):
         return None
-    values = np.stack([value for value, _ in known], axis=1)
-    errors = np.stack([np.broadcast_to(error, count) for _, error in known], axis=1)
+    values = np.stack([value for value, _ in known_factors], axis=1)
+    errors = np.stack([np.broadcast_to(error, count) for _, error in known_factors], axis=1)
     return power_product(values, np.array([float(times) for _, times in lines]), errors)

@@ -48,25 +48,30 @@ from scipy.special import log_ndtr, ndtr
 
 from discreet.privacy.inversion import Inversion, Spectrum
 from discreet.privacy.lattice import contract_cells, spread_cells
-from discreet.privacy.moments import Array, RenyiMoments, log_peak
+from discreet.privacy.logarithms import Array
+from discreet.privacy.moments import RenyiMoments, log_peak
 from discreet.privacy.quadrature import Dilution, SampledSum
 
 #: Jumps expected in all, the width τ, and the most jumps at once (J).
 _EXPECTED, _WIDTH, _MOST_JUMPS = 0.3, 0.003, 64
-#: Cells of the lattice for each ε, how many ε it is long, and a loss so much above ε that it is as bad as any.
+#: Cells of the lattice for each ε, how many ε it is long, and a loss so much above ε that it is as
+#: bad as any.
 _FINE, _LONG, _FAR = 1000, 3, 12.0
 #: Cells in which χ changes.
 _CHANGES = 1 << 11
-#: Tilts of the ladder, in units of one over the standard deviation of the bulk, and how far from its centre each is used.
+#: Tilts of the ladder, in units of one over the standard deviation of the bulk, and how far from
+#: its centre each is used.
 _LADDER, _NEAR = (0.3, 1.5, *range(4, 40, 3)), 5.0
-#: Relative error of sums of positive products along a lattice of up to 32,000 points, one for each number of jumps (64 at
-#: most), and of everything before them: 64 · 32,000 · 2⁻⁵³ is 3e-10 for each of the two factors, and this is far more.
+#: Relative error of sums of positive products along a lattice of up to 32,000 points, one for each
+#: number of jumps (64 at most), and of everything before them: 64 · 32,000 · 2⁻⁵³ is 3e-10 for each
+#: of the two factors, and this is far more.
 _SLACK = 1e-7
 #: Relative error of the masses of a cell.
 _CLOSE = 1e-11
 #: δ below this is out of reach of doubles, ε above this of the lattice.
 _LEAST, _FARTHEST = 1e-280, 100.0
-#: The coarsest lattice, the tilt that stands for none, and how much wider than the bulk a tilted one may be.
+#: The coarsest lattice, the tilt that stands for none, and how much wider than the bulk a tilted
+#: one may be.
 _COARSEST, _UNTILTED, _UNLIKE = 0.004, 1e-3, 10.0
 #: Different mechanisms, at most, and by how much log δ of both sides may differ.
 _MOST_KINDS, _USEFUL = 16, 0.02
@@ -84,25 +89,25 @@ class Bulk:
 
     def profile(self, y: Array, *, upper: bool) -> Array:
         """h at falling y, on the safe side."""
-        found = np.full(y.size, 1.0 if upper else 0.0)
+        heights = np.full(y.size, 1.0 if upper else 0.0)
         better = np.minimum if upper else np.maximum
-        for made, deviation in self.ladder:
-            some = np.abs(y - made.centre) <= _NEAR * deviation
+        for inversion, deviation in self.ladder:
+            some = np.abs(y - inversion.centre) <= _NEAR * deviation
             if some.any():
-                found[some] = better(found[some], np.exp(_log_profile(made, y[some], upper=upper)))
+                heights[some] = better(heights[some], np.exp(_log_profile(inversion, y[some], upper=upper)))
         if not upper:
             plain = math.exp(self.log_p) * (1 - 1e-12) - np.exp(np.minimum(y, 1.0) + self.log_q) * (1 + 1e-12)
-            return np.asarray(np.maximum.accumulate(np.maximum(found, plain)))
-        made, deviation = self.ladder[0]
-        joint = np.array([made.centre - _NEAR * deviation])
-        there, share = (
-            float(np.exp(_log_profile(made, joint, upper=True))[0]),
+            return np.asarray(np.maximum.accumulate(np.maximum(heights, plain)))
+        inversion, deviation = self.ladder[0]
+        joint = np.array([inversion.centre - _NEAR * deviation])
+        height_at_joint, share = (
+            float(np.exp(_log_profile(inversion, joint, upper=True))[0]),
             np.exp(np.minimum(y - joint, 0.0)),
         )
         mass = math.exp(self.log_p) * (1 + 1e-12)
-        chord = np.where(y <= joint, mass + share * (min(there, mass) - mass), 1.0)
-        found = np.minimum(np.minimum(found, chord), self._above(y))
-        return np.asarray(np.minimum.accumulate(found[::-1])[::-1])
+        chord = np.where(y <= joint, mass + share * (min(height_at_joint, mass) - mass), 1.0)
+        heights = np.minimum(np.minimum(heights, chord), self._above(y))
+        return np.asarray(np.minimum.accumulate(heights[::-1])[::-1])
 
     def _above(self, y: Array) -> Array:
         """Above the centre of a tilted distribution h is less than there, however far apart the
@@ -113,22 +118,22 @@ class Bulk:
 
     @cached_property
     def _centres(self) -> tuple[Array, Array]:
-        centres = np.sort([made.centre for made, _ in self.ladder])
-        logs = np.min([_log_profile(made, centres, upper=True) for made, _ in self.ladder], axis=0)
+        centres = np.sort([inversion.centre for inversion, _ in self.ladder])
+        logs = np.min([_log_profile(inversion, centres, upper=True) for inversion, _ in self.ladder], axis=0)
         return centres, np.exp(logs)
 
 
-def _log_profile(made: Inversion, y: Array, *, upper: bool) -> Array:
-    return np.array([made.log_delta(float(at), upper=upper) for at in y])
+def _log_profile(inversion: Inversion, y: Array, *, upper: bool) -> Array:
+    return np.array([inversion.log_delta(float(at), upper=upper) for at in y])
 
 
 class Jumps:
     """A composition of sampled Gaussians, of which records are removed; see the module docstring."""
 
-    def __init__(self, law: SampledSum, ratio: Dilution) -> None:
-        self.law, self.ratio = law, ratio
-        self.p = np.exp(ratio.log_beyond(law.cut, 1.0))
-        self.q = np.full(self.p.size, math.exp(log_ndtr(-law.cut.at / law.cut.spread)))
+    def __init__(self, steps: SampledSum, ratio: Dilution) -> None:
+        self.steps, self.ratio = steps, ratio
+        self.p = np.exp(ratio.log_beyond(steps.cut, 1.0))
+        self.q = np.full(self.p.size, math.exp(log_ndtr(-steps.cut.at / steps.cut.spread)))
         #: the greatest mass of jumps in one step, and η
         self.share = float(self.p.max()) * (1 + 1e-12)
         self.drop = max(0.0, float(np.max(np.log1p(-self.q) - np.log1p(-self.p)))) * (1 + 1e-9)
@@ -138,8 +143,8 @@ class Jumps:
         bulk = self.bulks[upper]
         if bulk is None or not 0 <= epsilon <= _FARTHEST:
             return None
-        found = self.sums(bulk, max(epsilon, bulk.ladder[0][1]), upper=upper).log_delta(epsilon)
-        return found if not upper or found > math.log(_LEAST) else None
+        log_delta = self.sums(bulk, max(epsilon, bulk.ladder[0][1]), upper=upper).log_delta(epsilon)
+        return log_delta if not upper or log_delta > math.log(_LEAST) else None
 
     def is_tight(self, epsilon: float) -> bool:
         """Whether both sides agree at ε, up to what is of use."""
@@ -162,13 +167,13 @@ class Jumps:
     @cached_property
     def bulks(self) -> dict[bool, Bulk | None]:
         """For upper bounds (of all steps) and for lower ones (of all but J of each kind)."""
-        return {True: self._bulk(self.law.counts), False: self._bulk(self.law.counts - _MOST_JUMPS)}
+        return {True: self._bulk(self.steps.counts), False: self._bulk(self.steps.counts - _MOST_JUMPS)}
 
     def _bulk(self, counts: Array) -> Bulk | None:
-        law = replace(self.law, counts=counts)
-        spectrum, ladder, unit = Spectrum([(law, 1)], 0.0), [], 0.0
+        steps = replace(self.steps, counts=counts)
+        spectrum, ladder, unit = Spectrum([(steps, 1)], 0.0), [], 0.0
         for rung in (0.0, *_LADDER):
-            line = law.line(rung / unit if rung else _UNTILTED)
+            line = steps.line(rung / unit if rung else _UNTILTED)
             if line is None or line.variance <= 0:
                 break
             deviation = math.sqrt(line.variance)
@@ -177,8 +182,8 @@ class Jumps:
                 break
             tilt = line.tilt
             log_delta = line.log_moment - tilt * line.centre + float(log_peak(np.array([tilt]))[0]) - 4
-            made = spectrum.invert(tilt, line.centre, log_delta) if rung else None
-            ladder += [(made, deviation)] if made else []
+            inversion = spectrum.invert(tilt, line.centre, log_delta) if rung else None
+            ladder += [(inversion, deviation)] if inversion else []
         log_p, log_q = (float(np.sum(counts * np.log1p(-mass))) for mass in (self.p, self.q))
         return Bulk(tuple(ladder), log_p, log_q) if ladder else None
 
@@ -214,10 +219,12 @@ class Jumps:
         """P- and Q-mass of all jumps below the first knot, in each cell and beyond the last, on the
         safe side.
         """
-        cut = self.law.cut
+        cut = self.steps.cut
         changes = cut.at + cut.width * np.linspace(-14, 14, _CHANGES)
         p, q = np.zeros((2, knots.size + 1))
-        for mu, rate, count in zip(self.ratio.mu[:, 0], self.ratio.rate[:, 0], self.law.counts, strict=True):
+        for mu, rate, count in zip(
+            self.ratio.mu[:, 0], self.ratio.rate[:, 0], self.steps.counts, strict=True
+        ):
             ends = (np.log((np.expm1(knots) + rate) / rate) + mu * mu / 2) / mu
             edges = np.concatenate([[-np.inf], np.sort(np.concatenate([ends, changes])), [np.inf]])
             weight = cut.lost_share(edges[1:] if upper else edges[:-1])
@@ -253,11 +260,11 @@ class JumpSums:
         """log δ(ε), on the safe side."""
         p, q = self.beyond
         level, slope = self._chord(epsilon)
-        found = self._within(epsilon) + max(0.0, level * p - slope * q * math.exp(epsilon))
+        total = self._within(epsilon) + max(0.0, level * p - slope * q * math.exp(epsilon))
         if self.upper:
-            return min(0.0, math.log((found + self.revealed) * (1 + _SLACK) + _LEAST / 2))
-        found -= self.revealed
-        return math.log(found) + math.log1p(-_SLACK) if found > 0 else -math.inf
+            return min(0.0, math.log((total + self.revealed) * (1 + _SLACK) + _LEAST / 2))
+        total -= self.revealed
+        return math.log(total) + math.log1p(-_SLACK) if total > 0 else -math.inf
 
     def _within(self, epsilon: float) -> float:
         """δ(ε) of everything but the jumps beyond the lattice and what is revealed."""
@@ -271,23 +278,23 @@ class JumpSums:
         """
         if not self.upper:
             return float(self.masses.sum()) * math.exp(self.bulk.log_p) * (1 - _SLACK) - self.revealed, 1.0
-        there = (self._within(epsilon - self.reach) + self.revealed) * (1 + _SLACK) * self.grown
-        return 1.0, max(0.0, 1.0 - there) * math.exp(self.reach - epsilon)
+        height_at_reach = (self._within(epsilon - self.reach) + self.revealed) * (1 + _SLACK) * self.grown
+        return 1.0, max(0.0, 1.0 - height_at_reach) * math.exp(self.reach - epsilon)
 
 
-def jumps_of(law: RenyiMoments, count: int) -> Jumps | None:
+def jumps_of(moments: RenyiMoments, count: int) -> Jumps | None:
     """The jumps of a sum of sampled Gaussians; None if it is none, or if a jump is not rare in it."""
     if (
         count > 1
-        or not isinstance(law, SampledSum)
-        or law.kind != "removed"
-        or not isinstance(law.ratio, Dilution)
+        or not isinstance(moments, SampledSum)
+        or moments.kind != "removed"
+        or not isinstance(moments.ratio, Dilution)
     ):
         return None
-    if law.counts.size > _MOST_KINDS or float(law.counts.min()) < 4 * _MOST_JUMPS:
+    if moments.counts.size > _MOST_KINDS or float(moments.counts.min()) < 4 * _MOST_JUMPS:
         return None
-    cut = law.cut_to(math.log(_EXPECTED), 0.0, _WIDTH)
-    return Jumps(cut, law.ratio) if cut is not None else None
+    cut = moments.cut_to(math.log(_EXPECTED), 0.0, _WIDTH)
+    return Jumps(cut, moments.ratio) if cut is not None else None
 
 
 def _bracket(over: Callable[[float], float], scale: float) -> tuple[float, float] | None:
@@ -324,13 +331,13 @@ def _narrow(over: Callable[[float], float], low: float, high: float) -> tuple[fl
 
 def _compound(masses: Array, size: int) -> Array:
     """exp of a measure on 0, 1, … under convolution, as far as `size`."""
-    found = np.zeros(size)
-    found[0] = math.exp(masses[0])
+    sums = np.zeros(size)
+    sums[0] = math.exp(masses[0])
     weighted = (np.arange(masses.size) * masses)[:0:-1]
     for at in range(1, size):
         few = min(at, weighted.size)
-        found[at] = float((weighted[weighted.size - few :] * found[at - few : at]).sum()) / at
-    return found
+        sums[at] = float((weighted[weighted.size - few :] * sums[at - few : at]).sum()) / at
+    return sums
 
 
 def _log_farther(masses: Array, step: float, size: int) -> float:

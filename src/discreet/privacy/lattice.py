@@ -28,10 +28,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array
 from discreet.privacy.pairs import Pair
 
-#: Relative error allowed to each cumulative mass: scipy's ndtr and exp are within a few ulp (2.2e-16).
+#: Relative error allowed to each cumulative mass: scipy's ndtr and exp are within a few ulp
+#: (2.2e-16).
 _ULP = 4e-15
 #: Cells of equal width on either side of the centre: at least, and at most.
 _NEAR, _MOST_DENSE = 512, 1 << 16

@@ -31,13 +31,14 @@ from functools import cached_property, partial
 
 import numpy as np
 import scipy.fft
+from scipy.special import xlogy
 
 from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
 from discreet.privacy.inversion import Spectrum
 from discreet.privacy.jumps import Jumps, jumps_of
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
-from discreet.privacy.listing import enumerate_outcomes
-from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, RenyiMoments
+from discreet.privacy.logarithms import Array, log_choose
+from discreet.privacy.moments import ROUNDED, UNIT, AtomMoments, RenyiMoments
 from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
 from discreet.privacy.tilted import FAR, TiltedDistribution, convolve
@@ -49,6 +50,8 @@ _USUAL_SIZE, _LARGEST_SIZE = 640_000, 1 << 20
 _DENSE = 1 << 14
 #: Losses of one mechanism, and of all, beyond which this computes nothing and proves nothing.
 _UNTOLD, _UNTOLD_IN_ALL = 1e7, 1e16
+#: Compositions with no more outcomes than this are listed, which is exact where an FFT is not.
+_MOST_LISTED = 100_000
 #: How much finer the lattice of the lower bound is: merging has a larger constant than spreading.
 _FINER = 4
 
@@ -111,11 +114,11 @@ class Composition:
             return math.inf
         if self.listed:
             return self._listed_epsilon(delta, 1.0)
-        found, close = _close_epsilon(self, delta, upper=True)
+        epsilon, close = _close_epsilon(self, delta, upper=True)
         if close:
-            return found
+            return epsilon
         self.is_rough = True
-        return min(_rough_epsilon(self, delta, upper=True), self._epsilon(delta, upper=True), found)
+        return min(_rough_epsilon(self, delta, upper=True), self._epsilon(delta, upper=True), epsilon)
 
     def lower_epsilon(self, delta: float) -> float:
         """A certified lower bound on ε(δ)."""
@@ -123,11 +126,11 @@ class Composition:
             return 0.0
         if self.listed:
             return self._listed_epsilon(delta, -1.0) * (1 - 3 * CLOSE)
-        found, close = _close_epsilon(self, delta, upper=False)
+        epsilon, close = _close_epsilon(self, delta, upper=False)
         if not close:
             rough = _rough_epsilon(self, delta, upper=False)
-            found = max(rough, self._epsilon(delta, upper=False), found)
-        return max(self._epsilon_from_top(delta), found)
+            epsilon = max(rough, self._epsilon(delta, upper=False), epsilon)
+        return max(self._epsilon_from_top(delta), epsilon)
 
     def upper_log_delta(self, epsilon: float) -> float:
         """A certified upper bound on log δ(ε)."""
@@ -138,12 +141,12 @@ class Composition:
         inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
         if inverted:
             return inverted.log_delta(epsilon, upper=True)
-        found = self.jumps.log_delta(epsilon, upper=True) if self.jumps else None
-        if found is not None and self.jumps and self.jumps.is_tight(epsilon):
-            return found
+        by_jumps = self.jumps.log_delta(epsilon, upper=True) if self.jumps else None
+        if by_jumps is not None and self.jumps and self.jumps.is_tight(epsilon):
+            return by_jumps
         frame = self.coarse.frame_for_epsilon(epsilon)
         rough = min(self.distribution(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
-        return rough if found is None else min(rough, found)
+        return rough if by_jumps is None else min(rough, by_jumps)
 
     def lower_log_delta(self, epsilon: float) -> float:
         """A certified lower bound on log δ(ε)."""
@@ -154,11 +157,11 @@ class Composition:
         inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
         if inverted:
             return inverted.log_delta(epsilon, upper=False)
-        found = self.jumps.log_delta(epsilon, upper=False) if self.jumps else None
-        if found is not None and self.jumps and self.jumps.is_tight(epsilon):
-            return found
+        by_jumps = self.jumps.log_delta(epsilon, upper=False) if self.jumps else None
+        if by_jumps is not None and self.jumps and self.jumps.is_tight(epsilon):
+            return by_jumps
         rough = self.distribution(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
-        return rough if found is None else max(rough, found)
+        return rough if by_jumps is None else max(rough, by_jumps)
 
     @property
     def _listing_error(self) -> float:
@@ -194,16 +197,16 @@ class Composition:
             return 0.0
         frame = self.coarse.frame_for_delta(math.log(delta - self.infinite))
         for _ in range(3 if upper else 2):
-            law = self.distribution(frame, upper=upper)
-            if frame.start <= 0 and law.log_delta(0.0) <= log_delta:
+            distribution = self.distribution(frame, upper=upper)
+            if frame.start <= 0 and distribution.log_delta(0.0) <= log_delta:
                 return 0.0
             guess = frame.latest - 1 / frame.tilt if frame.tilt else (frame.start + frame.latest) / 2
-            found = law.epsilon(log_delta, max(guess, 0.0))
-            if found > law.first + 2 * law.step or not frame.tilt:
-                return found
+            epsilon = distribution.epsilon(log_delta, max(guess, 0.0))
+            if epsilon > distribution.first + 2 * distribution.step or not frame.tilt:
+                return epsilon
             # the Rényi bound was further off than the window allowed for: look lower
             frame = self.coarse.frame(frame.tilt, frame.start - 20 / frame.tilt, frame.latest)
-        return found
+        return epsilon
 
     def distribution(self, frame: Frame, *, upper: bool) -> TiltedDistribution:
         """The tilted distribution of the sum, dominating (`upper`) or dominated."""
@@ -219,7 +222,7 @@ class Composition:
             masses.append(discretise(pair, origin + step * index))
             indices.append(index)
         tilted, log_moment, rounding = self._tilt(masses, frame.tilt)
-        law, error = convolve(tilted, indices, self.coarse.counts, size)
+        tilted_sum, error = convolve(tilted, indices, self.coarse.counts, size)
         offset = sum(count * origin for count, origin in zip(self.coarse.counts, origins, strict=True))
         start = math.floor((frame.start - offset) / step)
         first, period = offset + start * step, size * step
@@ -232,7 +235,7 @@ class Composition:
             log_moment=log_moment + sign * (self.total * DRIFT + 8 * UNIT * abs(log_moment)),
             first=first,
             step=step,
-            masses=np.roll(law, -(start % size)),
+            masses=np.roll(tilted_sum, -(start % size)),
             error=error + rounding,
             missed=above,
             wrapped=above + below,
@@ -247,15 +250,15 @@ class Composition:
         leaves in the sum.
         """
         tilted, log_moment, rounding = [], 0.0, 0.0
-        for law, count in zip(masses, self.coarse.counts, strict=True):
-            exponent = law.log_p + tilt * law.losses
+        for distribution, count in zip(masses, self.coarse.counts, strict=True):
+            exponent = distribution.log_p + tilt * distribution.losses
             top = float(exponent.max())
             weights = np.exp(exponent - top)
             mass = float(weights.sum())
             weights /= mass
             log_moment += count * (top + math.log(mass))
             some = weights > 0
-            digits = np.abs(exponent[some]) + np.abs(law.log_p[some])
+            digits = np.abs(exponent[some]) + np.abs(distribution.log_p[some])
             rounding += count * 4 * UNIT * (4 + float(dot(weights[some], digits)))
             tilted.append(weights)
         return tilted, log_moment, rounding
@@ -278,8 +281,8 @@ class Composition:
         """The composition as one pair of atoms; what was not computed exactly counts as revealed."""
         if self.listed:
             return self.listed
-        law = self.untilted_distribution()
-        losses, p, infinite = law.plain()
+        distribution = self.untilted_distribution()
+        losses, p, infinite = distribution.plain()
         some = p > 0
         return _atoms(losses[some], p[some], infinite)
 
@@ -312,27 +315,27 @@ def _is_revealed(infinite: float, delta: float, side: float) -> bool:
     return delta <= infinite * (1 + side * ROUNDED)
 
 
-def _close_epsilon(bag: Composition, delta: float, *, upper: bool) -> tuple[float, bool]:
+def _close_epsilon(composition: Composition, delta: float, *, upper: bool) -> tuple[float, bool]:
     """By the moments, or by jumps where those are not close; and whether that is close to the
     truth.
     """
-    if bag.spectrum is None or delta <= bag.infinite:
+    if composition.spectrum is None or delta <= composition.infinite:
         return (math.inf if upper else 0.0), False
-    inverted = bag.spectrum.epsilon(delta, upper=upper)
-    if inverted is not None and (bag.spectrum.is_tight or bag.jumps is None):
+    inverted = composition.spectrum.epsilon(delta, upper=upper)
+    if inverted is not None and (composition.spectrum.is_tight or composition.jumps is None):
         return inverted, True
-    jumped = bag.jumps.epsilon(delta, upper=upper) if bag.jumps else None
+    jumped = composition.jumps.epsilon(delta, upper=upper) if composition.jumps else None
     known = [epsilon for epsilon in (inverted, jumped) if epsilon is not None]
-    found = min(known, default=math.inf) if upper else max(known, default=0.0)
-    close = jumped is not None and bag.jumps is not None and bag.jumps.is_tight(jumped)
-    return found, close or inverted is not None
+    epsilon = min(known, default=math.inf) if upper else max(known, default=0.0)
+    close = jumped is not None and composition.jumps is not None and composition.jumps.is_tight(jumped)
+    return epsilon, close or inverted is not None
 
 
-def _rough_epsilon(bag: Composition, delta: float, *, upper: bool) -> float:
+def _rough_epsilon(composition: Composition, delta: float, *, upper: bool) -> float:
     """By the moments, where a share of δ pays for what is cut off."""
-    if bag.spectrum is None or delta <= bag.infinite:
+    if composition.spectrum is None or delta <= composition.infinite:
         return math.inf if upper else 0.0
-    return bag.spectrum.rough_epsilon(delta, upper=upper)
+    return composition.spectrum.rough_epsilon(delta, upper=upper)
 
 
 def _moments(pair: Pair) -> RenyiMoments | None:
@@ -349,3 +352,49 @@ def _with_spacing(pair: Pair) -> Pair:
 
 def _fft_size(least: float) -> int:
     return int(scipy.fft.next_fast_len(max(64, math.ceil(least)), real=True))
+
+
+def enumerate_outcomes(entries: list[tuple[Pair, int]]) -> Pair | None:
+    """The product of the pairs as one pair of atoms, or None if it has too many."""
+    if any(pair.smooth is not None for pair, _ in entries) or _outcome_count(entries) > _MOST_LISTED:
+        return None
+    losses, log_p, log_safe = np.zeros(1), np.zeros(1), 0.0
+    for pair, count in entries:
+        more, log_more = _repeated_outcomes(pair, count)
+        losses = (losses[:, None] + more[None, :]).ravel()
+        log_p = (log_p[:, None] + log_more[None, :]).ravel()
+        log_safe += count * math.log1p(-pair.infinite) if pair.infinite < 1 else -math.inf
+    p = np.exp(log_p)
+    infinite = -math.expm1(log_safe)
+    return Pair(losses=losses, p=p, q=np.exp(log_p - losses), infinite=infinite, vanishing=infinite)
+
+
+def _outcome_count(entries: list[tuple[Pair, int]]) -> float:
+    logs = [
+        math.log(count + 1) if pair.losses.size == 2 else count * math.log(max(pair.losses.size, 1))
+        for pair, count in entries
+    ]
+    return math.exp(min(math.fsum(logs), 100.0))
+
+
+def _repeated_outcomes(pair: Pair, count: int) -> tuple[Array, Array]:
+    """Losses and log masses of `count` draws: a binomial distribution for two atoms, else every
+    sequence.
+    """
+    if pair.losses.size < 2:
+        loss, p = (float(pair.losses[0]), float(pair.p[0])) if pair.losses.size else (0.0, 0.0)
+        return np.array([count * loss]), np.array([count * math.log(p) if p > 0 else -np.inf])
+    with np.errstate(divide="ignore"):
+        log_p = np.log(pair.p)
+    if pair.losses.size == 2:
+        second = np.arange(count + 1.0)
+        first = count - second
+        total = first * pair.losses[0] + second * pair.losses[1]
+        return np.asarray(total), np.asarray(
+            log_choose(count, second) + xlogy(first, pair.p[0]) + xlogy(second, pair.p[1])
+        )
+    losses, logs = np.zeros(1), np.zeros(1)
+    for _ in range(count):
+        losses = (losses[:, None] + pair.losses[None, :]).ravel()
+        logs = (logs[:, None] + log_p[None, :]).ravel()
+    return losses, logs

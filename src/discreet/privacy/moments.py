@@ -24,11 +24,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
+from discreet.privacy.logarithms import Array
+
 Complex = NDArray[np.complexfloating[Any, Any]]
 
 UNIT = 2.0**-53
-#: How far the mass that is revealed may be off, relative to itself: a product, a sum of logarithms, an exponential.
+#: How far the mass that is revealed may be off, relative to itself: a product, a sum of logarithms,
+#: an exponential.
 ROUNDED = 16 * UNIT
 #: The greatest |sin s / s| beyond its first zero is 0.21723…
 _SIDE_LOBE = 0.2173
@@ -213,10 +215,10 @@ class SlopedMoments:
         """All of them as one."""
         return [
             SlopedMoments(
-                reach=np.concatenate([law.reach for law, _ in entries]),
-                atoms=np.concatenate([law.atoms for law, _ in entries]),
-                slope=np.concatenate([law.slope for law, _ in entries]),
-                counts=np.concatenate([count * law.counts for law, count in entries]),
+                reach=np.concatenate([moments.reach for moments, _ in entries]),
+                atoms=np.concatenate([moments.atoms for moments, _ in entries]),
+                slope=np.concatenate([moments.slope for moments, _ in entries]),
+                counts=np.concatenate([count * moments.counts for moments, count in entries]),
             )
         ]
 
@@ -243,7 +245,7 @@ class SlopedMoments:
         # a distribution within ε of 0 has no more variance than this
         variance = np.maximum(self.reach**2 - centres**2, 0.0)
         return SlopedLine(
-            law=self,
+            moments=self,
             tilt=tilt,
             centres=centres,
             log_moment=float((self.counts * here).sum()),
@@ -257,7 +259,7 @@ class SlopedMoments:
 class SlopedLine:
     """See `SlopedMoments`; `centres` are those of each loss."""
 
-    law: SlopedMoments
+    moments: SlopedMoments
     tilt: float
     centres: Array
     log_moment: float
@@ -266,28 +268,28 @@ class SlopedLine:
     variance: float
 
     def values(self, spacing: float, count: int) -> tuple[Complex, float] | None:
-        law = self.law
-        if count * law.reach.size > _MOST_TERMS:
+        moments = self.moments
+        if count * moments.reach.size > _MOST_TERMS:
             return None
         t = spacing * np.arange(count)[:, None]
-        each = law.reduced_moments(self.tilt + 1j * t) / law.reduced_moments(np.array([self.tilt]))
-        each *= np.exp(1j * (t * (law.reach - self.centres)))
-        digits = 2 + spacing * count * (3 * law.reach + np.abs(self.centres))
-        values, error = power_product(each, law.counts, 32 * UNIT * digits)
+        each = moments.reduced_moments(self.tilt + 1j * t) / moments.reduced_moments(np.array([self.tilt]))
+        each *= np.exp(1j * (t * (moments.reach - self.centres)))
+        digits = 2 + spacing * count * (3 * moments.reach + np.abs(self.centres))
+        values, error = power_product(each, moments.counts, 32 * UNIT * digits)
         # the sum of the centres is rounded too
-        shift = spacing * count * float((law.counts * np.abs(self.centres)).sum())
+        shift = spacing * count * float((moments.counts * np.abs(self.centres)).sum())
         return values, float(error.max()) + 8 * UNIT * shift
 
     def log_bound(self, beyond: float) -> float:
         """Between the atoms the density is monotone: at least its lower end everywhere, and of
         little variation.
         """
-        law, rise = self.law, 2 * self.tilt + 1
-        reduced, low = law.reduced_moments(np.array([self.tilt])), np.exp(-rise * law.reach)
-        level = law.reach * law.slope * low / reduced * (1 - uniform_decay(beyond * law.reach))
-        fast = (law.atoms + law.slope / math.hypot(rise, 2 * beyond)) * (1 + low) / reduced
+        moments, rise = self.moments, 2 * self.tilt + 1
+        reduced, low = moments.reduced_moments(np.array([self.tilt])), np.exp(-rise * moments.reach)
+        level = moments.reach * moments.slope * low / reduced * (1 - uniform_decay(beyond * moments.reach))
+        fast = (moments.atoms + moments.slope / math.hypot(rise, 2 * beyond)) * (1 + low) / reduced
         bounds = np.minimum(1 - level, fast) * (1 + 1e-12)
-        return float((law.counts * np.log(np.minimum(bounds, 1.0))).sum())
+        return float((moments.counts * np.log(np.minimum(bounds, 1.0))).sum())
 
 
 def sloped_moments(reach: float, atoms: float, slope: float) -> SlopedMoments:
@@ -298,11 +300,11 @@ def sloped_moments(reach: float, atoms: float, slope: float) -> SlopedMoments:
 def merge(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
     """The same bag, with everything that is summed at one stroke in one entry."""
     rest: list[tuple[RenyiMoments, int]] = []
-    kin: dict[str, list[tuple[Any, int]]] = defaultdict(list)
-    for law, count in entries:
-        alike = kin[law.merges] if hasattr(law, "merges") else rest
-        alike.append((law, count))
-    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].join(alike))]
+    mergeable: dict[str, list[tuple[Any, int]]] = defaultdict(list)
+    for moments, count in entries:
+        alike = mergeable[moments.merges] if hasattr(moments, "merges") else rest
+        alike.append((moments, count))
+    return [*rest, *((moments, 1) for alike in mergeable.values() for moments in alike[0][0].join(alike))]
 
 
 def _round_up(log_moments: Array) -> Array:

@@ -26,7 +26,7 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
         raise BadParameter(
             "DP104",
             "implies compares with another guarantee.",
-            why="a number alone does not say which promise it is.",
+            why="a number alone does not say which guarantee it is.",
             fix="guarantee.implies(privacy.approximate(1.0, 1e-6))",
         )
     same_unit([a.unit, b.unit])
@@ -66,10 +66,10 @@ def roughly_implies(a: Guarantee, b: Guarantee) -> bool:
     return implies(a, b)
 
 
-def _beyond(found: tuple[float, float], failure: float, b: known.ConcentratedGuarantee) -> float:
-    if failure > b.delta_ or found[0] > b.xi:
+def _beyond(bound: tuple[float, float], failure: float, b: known.ConcentratedGuarantee) -> float:
+    if failure > b.delta_ or bound[0] > b.xi:
         return math.inf
-    return _log_ratio(found[1], b.rho)
+    return _log_ratio(bound[1], b.rho)
 
 
 def _has_counterparts(a: Guarantee, b: Guarantee) -> bool:
@@ -113,7 +113,7 @@ def _no_less_private(a: Guarantee, b: Guarantee) -> bool:
             return a == b
 
 
-def _log_ratio(found: float, allowed: float) -> float:
-    if found <= allowed:
-        return -math.inf if found == 0 else math.log(found / allowed) if allowed < math.inf else -math.inf
-    return math.inf if math.isinf(found) or allowed == 0 else math.log(found / allowed)
+def _log_ratio(value: float, allowed: float) -> float:
+    if value <= allowed:
+        return -math.inf if value == 0 else math.log(value / allowed) if allowed < math.inf else -math.inf
+    return math.inf if math.isinf(value) or allowed == 0 else math.log(value / allowed)

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from discreet.privacy import quadrature
-from discreet.privacy.moments import Array, RenyiMoments
+from discreet.privacy.logarithms import Array
+from discreet.privacy.moments import RenyiMoments
 
-#: P(L ≤ l), P(L > l), Q(L ≤ l), Q(L > l) of the smooth part; each of the four with relative accuracy.
+#: P(L ≤ l), P(L > l), Q(L ≤ l), Q(L > l) of the smooth part; each of the four with relative
+#: accuracy.
 Cumulative = Callable[[Array], tuple[Array, Array, Array, Array]]
 
 _NONE = np.zeros(0)

@@ -89,12 +89,13 @@ class Primitive(Guarantee):
 
     def __repr__(self) -> str:
         words = [f"{name}={value!r}" for name, value in self.parameters().items()]
-        default = Unit()
-        if self.unit.relation != default.relation:
-            words.append(f"relation={self.unit.relation!r}")
-        if self.unit.protects != default.protects:
-            words.append(f"unit={self.unit.protects!r}")
-        return f"{_constructor_name(type(self).__name__)}({', '.join(words)})"
+        return f"{_constructor_name(type(self).__name__)}({', '.join([*words, *self._unit_words()])})"
+
+    def _unit_words(self) -> list[str]:
+        """The relation and the unit as arguments, where they are not those of every constructor."""
+        stated = {"relation": self.unit.relation, "unit": self.unit.protects}
+        default = {"relation": Unit().relation, "unit": Unit().protects}
+        return [f"{name}={word!r}" for name, word in stated.items() if word != default[name]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,6 +166,7 @@ class ConcentratedGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
+        # Gaussian noise with μ²/2 = ρ has D_order = ρ·order (Bun, Steinke 2016, Proposition 1.6).
         return (leak(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -196,6 +198,7 @@ class RenyiGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
+        # Gaussian noise has D_order = order·μ²/2; this μ keeps all stated points.
         slope = math.sqrt(min(2 * epsilon / order for order, epsilon in self.points))
         return (families.gaussian(slope * (1 - 1e-15)),)
 
@@ -314,7 +317,8 @@ class DiscreteGaussianGuarantee(Primitive):
         return (exact,) if exact else ()
 
     def witness(self) -> tuple[Pair, ...]:
-        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is surely below
+        # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is
+        # surely below
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -360,8 +364,8 @@ class LeakyGuarantee(Primitive):
     delta_: float
 
     tight = True
-    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and a group of units can
-    #: make that part far more likely than its share of the noise tells.
+    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and
+    #: a group of units can make that part far more likely than its share of the noise tells.
     is_part_of_a_step = True
 
     @property

@@ -14,10 +14,11 @@ and `inversion` says what that costs.
 **Guarantee.** `SampledLine.values` and `log_moment` are within the stated error; `raised` and
 `log_bound` are never too small.
 
-Why it holds. On the line x + iy the integrand is at most e^{y²/2 + y²/2τ²} times what `Cells.growth` says, since
-|e^{-(x+iy)²/2}| = e^{y²/2}·e^{-x²/2} and Φ(a + ib) is an integral of the Gaussian density along the line, e^{b²/2} times as
-large at most. If g is the logarithm of all this, the rule with step h is off by at most 2·e^g/(e^{2πy/h} - 1), relative
-to M(λ) (Trefethen, Weideman 2014, Theorem 5.1). Nodes end where `Cells.reach` says that nothing is left.
+Why it holds. On the line x + iy the integrand is at most e^{y²/2 + y²/2τ²} times what
+`Cells.growth` says, since |e^{-(x+iy)²/2}| = e^{y²/2}·e^{-x²/2} and Φ(a + ib) is an integral of the
+Gaussian density along the line, e^{b²/2} times as large at most. If g is the logarithm of all this,
+the rule with step h is off by at most 2·e^g/(e^{2πy/h} - 1), relative to M(λ) (Trefethen, Weideman
+2014, Theorem 5.1). Nodes end where `Cells.reach` says that nothing is left.
 
 Many steps have moments next to 1, so M - 1 and φ - 1 are what is summed, with no 1 in it that could
 swallow the digits.
@@ -38,17 +39,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from discreet.privacy.cells import RATE, Cells, Cut, Ratio, log_sum, shift
-from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, uniform_decay
+from discreet.exact import bisect
+from discreet.privacy.cells import RATE, Cells, Cut, Ratio, shift
+from discreet.privacy.logarithms import Array, log_sum
+from discreet.privacy.moments import UNIT, Complex, GaussianMoments, Line, RenyiMoments, uniform_decay
 
-#: All rules of a sum together may be off by 2·e^-34 = 3e-15, but one alone by no less than 2·e^-46 = 2e-20, and leave out
-#: nodes with as little.
+#: All rules of a sum together may be off by 2·e^-34 = 3e-15, but one alone by no less than 2·e^-46
+#: = 2e-20, and leave out nodes with as little.
 _EXACT, _MOST_EXACT = 34.0, 46.0
 #: Half-widths of strips to try, as shares of the widest.
 _STRIPS = np.geomspace(1.0, 0.02, 10)
 #: Below this exponent M - 1 is summed, above it log M.
 _LARGE = 300.0
-#: The farthest that mass may lie, in standard deviations; the most nodes; the most terms of all sums of one line.
+#: The farthest that mass may lie, in standard deviations; the most nodes; the most terms of all
+#: sums of one line.
 _FARTHEST, _MOST_NODES, _MOST_TERMS = 600.0, 1 << 15, 1 << 33
 #: Nodes of a rule without a proof that only far tilts need, at most.
 _MOST_ROUGH = 1 << 12
@@ -126,12 +130,12 @@ class SampledGaussian:
 
 
 @lru_cache(maxsize=64)
-def _alone(law: SampledGaussian) -> Dilution:
-    return Dilution(np.array([[law.mu]]), np.array([[law.rate]]))
+def _alone(mechanism: SampledGaussian) -> Dilution:
+    return Dilution(np.array([[mechanism.mu]]), np.array([[mechanism.rate]]))
 
 
 def _sum(entries: list[tuple[SampledGaussian, int]]) -> SampledSum:
-    first, *others = (_alone(law) for law, _ in entries)
+    first, *others = (_alone(mechanism) for mechanism, _ in entries)
     counts = np.array([float(count) for _, count in entries])
     return SampledSum(first.join(others), counts, entries[0][0].kind)
 
@@ -177,19 +181,18 @@ class SampledSum:
         """
         if not self.needs_cut:
             return self
-        low, high, found = 0.0, 16.0, None
-        while found is None or high - low > 0.05:
-            at = (low + high) / 2 if found else high
-            tried = replace(self, cut=Cut(at, width))
-            if tried.lost[0] <= log_p and tried.lost[1] <= log_q:
-                high, found = at, tried
-            elif found:
-                low = at
-            elif high > _FARTHEST:
+
+        def loses_little(at: float) -> bool:
+            lost_p, lost_q = replace(self, cut=Cut(at, width)).lost
+            return lost_p <= log_p and lost_q <= log_q
+
+        low, high = 0.0, 16.0
+        while not loses_little(high):
+            if high > _FARTHEST:
                 return None
-            else:
-                low, high = high, 2 * high
-        return found
+            low, high = high, 2 * high
+        steps = math.ceil(math.log2((high - low) / 0.05))
+        return replace(self, cut=Cut(bisect(loses_little, yes=high, no=low, steps=steps)[0], width))
 
     def log_moments(self, tilts: Array) -> Array:
         """Σ count·log M(λ), about (of very many mechanisms a few stand for all); ∞ where it is out
@@ -197,7 +200,7 @@ class SampledSum:
         """
         if self.counts.size > _FEW:
             return self._few.log_moments(tilts)
-        found = np.full(tilts.size, np.inf)
+        log_moments = np.full(tilts.size, np.inf)
         table = None
         for tilt in sorted(set(tilts), reverse=True):
             table = self._table(float(tilt))
@@ -206,17 +209,17 @@ class SampledSum:
         if table is not None:
             some = tilts <= tilt
             parts = [table.log_moments(part) * self.counts for part in _pieces(tilts[some], table.size)]
-            found[some] = np.concatenate([part.sum(axis=1) for part in parts])
-        return found
+            log_moments[some] = np.concatenate([part.sum(axis=1) for part in parts])
+        return log_moments
 
     def upper_log_moments(self, tilts: Array) -> Array:
         """Never below Σ count·log M(λ)."""
-        found = np.full(tilts.size, np.inf)
+        log_moments = np.full(tilts.size, np.inf)
         for at, tilt in enumerate(tilts):
             line = self.line(float(tilt))
             if line is not None:
-                found[at] = line.log_moment + line.error
-        return found
+                log_moments[at] = line.log_moment + line.error
+        return log_moments
 
     def line(self, tilt: float) -> SampledLine | None:
         rule = Rule(self, tilt, 0.0)
@@ -279,10 +282,10 @@ class Rough:
     proof.
     """
 
-    def __init__(self, law: SampledSum, tilt: float) -> None:
-        u, v = law.powers(tilt)
-        cut, steep = law.cut, float(law.ratio.steepness.max())
-        left, right = shift(law.ratio, -u), shift(law.ratio, -v)
+    def __init__(self, sampled: SampledSum, tilt: float) -> None:
+        u, v = sampled.powers(tilt)
+        cut, steep = sampled.cut, float(sampled.ratio.steepness.max())
+        left, right = shift(sampled.ratio, -u), shift(sampled.ratio, -v)
         bends = 1.0 + steep * max(left, right)
         left, right = RATE + left, RATE + right + max(u, 0.0) * steep
         if not cut.is_open:
@@ -303,15 +306,16 @@ class Rule:
     up to `fastest`.
     """
 
-    def __init__(self, law: SampledSum, tilt: float, fastest: float) -> None:
-        self.u, self.v = law.powers(tilt)
-        self.exact = min(_EXACT + math.log(float(law.counts.sum())), _MOST_EXACT)
-        self.cells = Cells(law.ratio, self.u, self.v, law.cut, fastest)
-        self.step = self._widest_step(law, fastest)
+    def __init__(self, sampled: SampledSum, tilt: float, fastest: float) -> None:
+        self.u, self.v = sampled.powers(tilt)
+        self.exact = min(_EXACT + math.log(float(sampled.counts.sum())), _MOST_EXACT)
+        self.cells = Cells(sampled.ratio, self.u, self.v, sampled.cut, fastest)
+        self.step = self._widest_step(sampled, fastest)
         ends = [self.cells.reach(-self.exact, self.step, right=right) for right in (False, True)]
         (left, before), (right, after) = ends
         if not fastest:
-            # 1 = ∫ dN(x) is taken from M, and smaller tilts have the tail of P on the side of lesser losses
+            # 1 = ∫ dN(x) is taken from M, and smaller tilts have the tail of P on the side of
+            # lesser losses
             left, right = max(left, RATE), max(right, RATE)
         self.left, self.right = math.ceil(left / self.step), math.ceil(right / self.step)
         self.error = 4 * math.exp(-self.exact) + before + after
@@ -321,10 +325,10 @@ class Rule:
         """Whether there are few enough nodes, and little beyond them."""
         return self.left + self.right < _MOST_NODES and self.error < 1e4 * math.exp(-self.exact)
 
-    def _widest_step(self, law: SampledSum, fastest: float) -> float:
+    def _widest_step(self, sampled: SampledSum, fastest: float) -> float:
         """The greatest h for which some strip proves that the rule is exact to 2·e^-exact."""
-        widest = min(math.pi / 3 / float(law.ratio.steepness.max()), 12.0)
-        flat = 1.0 if law.cut.is_open else 1.0 + law.cut.width**-2
+        widest = min(math.pi / 3 / float(sampled.ratio.steepness.max()), 12.0)
+        flat = 1.0 if sampled.cut.is_open else 1.0 + sampled.cut.width**-2
         # wider strips than this gain nothing
         widest = min(widest, math.sqrt(2 * self.exact / flat))
         best = 0.0
@@ -341,20 +345,20 @@ class Rule:
 class QuadratureTable:
     """What the integrands are made of at each node of a rule, one row for each mechanism."""
 
-    def __init__(self, law: SampledSum, rule: Rule | Rough) -> None:
-        self.law = law
+    def __init__(self, sampled: SampledSum, rule: Rule | Rough) -> None:
+        self.sampled = sampled
         self.x = rule.step * np.arange(-rule.left, rule.right + 1)
-        self.up, self.up_slope = law.ratio.log_ratio(self.x)
-        self.down = law.ratio.log_ratio(-self.x) if law.sides[1] else None
-        self.losses = law.sides[0] * self.up - (self.down[0] if self.down is not None else 0.0)
+        self.up, self.up_slope = sampled.ratio.log_ratio(self.x)
+        self.down = sampled.ratio.log_ratio(-self.x) if sampled.sides[1] else None
+        self.losses = sampled.sides[0] * self.up - (self.down[0] if self.down is not None else 0.0)
         self.size = self.up.size
         self.log_base = -self.x * self.x / 2 + math.log(rule.step / math.sqrt(2 * math.pi))
-        self.log_weight = self.log_base + law.cut.log_kept(self.x)
-        self.lost = np.exp(self.log_base) * law.cut.lost_share(self.x)
+        self.log_weight = self.log_base + sampled.cut.log_kept(self.x)
+        self.lost = np.exp(self.log_base) * sampled.cut.lost_share(self.x)
 
     def exponents(self, tilts: Array) -> Array:
         """u·log r(x) + v·log r(-x) for each tilt, mechanism and node."""
-        start = 0.0 if self.law.kind == "added" else self.up
+        start = 0.0 if self.sampled.kind == "added" else self.up
         return np.asarray(tilts[:, None, None] * self.losses + start)
 
     def log_moments(self, tilts: Array) -> Array:
@@ -379,10 +383,10 @@ class QuadratureTable:
     @cached_property
     def digits(self) -> Array:
         """Units in the last place of the losses (and of everything raised to a power) at each node."""
-        found = self.law.ratio.digits(self.x, self.up, self.up_slope)
+        units = self.sampled.ratio.digits(self.x, self.up, self.up_slope)
         if self.down is not None:
-            found = found + self.law.ratio.digits(-self.x, *self.down)
-        return found
+            units = units + self.sampled.ratio.digits(-self.x, *self.down)
+        return units
 
     def weights(self, tilt: float) -> Array:
         """The tilted masses of the nodes, one row for each mechanism."""
@@ -394,20 +398,20 @@ class QuadratureTable:
         """How many units each weight may be off, relative to itself (save for one factor that they
         all share).
         """
-        u, v = self.law.powers(tilt)
-        cut = 0.0 if self.law.cut.is_open else 4 + 4 * np.abs(self.law.cut.log_kept(self.x))
+        u, v = self.sampled.powers(tilt)
+        cut = 0.0 if self.sampled.cut.is_open else 4 + 4 * np.abs(self.sampled.cut.log_kept(self.x))
         return np.asarray(8 + self.x**2 + cut + 2 * (abs(u) + abs(v)) * self.digits)
 
 
 class SampledLine:
     """A sum of sampled Gaussians under one tilt."""
 
-    def __init__(self, law: SampledSum, tilt: float, rule: Rule) -> None:
-        self.law, self.tilt, self.rule = law, tilt, rule
-        table = QuadratureTable(law, rule)
+    def __init__(self, sampled: SampledSum, tilt: float, rule: Rule) -> None:
+        self.sampled, self.tilt, self.rule = sampled, tilt, rule
+        table = QuadratureTable(sampled, rule)
         self.log_moments = table.exact_log_moments(tilt)
-        self.log_moment = math.fsum(law.counts * self.log_moments)
-        self.error = float(np.sum(law.counts * self._errors(table)))
+        self.log_moment = math.fsum(sampled.counts * self.log_moments)
+        self.error = float(np.sum(sampled.counts * self._errors(table)))
         self._table = table
 
     @cached_property
@@ -423,11 +427,11 @@ class SampledLine:
 
     @cached_property
     def centre(self) -> float:
-        return math.fsum(self.law.counts * self.centres)
+        return math.fsum(self.sampled.counts * self.centres)
 
     @cached_property
     def variance(self) -> float:
-        return float(np.sum(self.law.counts * self._places[1]))
+        return float(np.sum(self.sampled.counts * self._places[1]))
 
     def _errors(self, table: QuadratureTable) -> Array:
         """How far each log M(λ) may be off: rounding of what is summed, the rule, what lies beyond
@@ -441,24 +445,24 @@ class SampledLine:
         units = table.units(self.tilt) + table.x.size
         if float(logs.max()) < _LARGE:
             sizes = np.abs(table.excesses(exponents, logs)) * np.exp(-scale)
-            powers = 2 * sum(map(abs, self.law.powers(self.tilt))) * table.digits
+            powers = 2 * sum(map(abs, self.sampled.powers(self.tilt))) * table.digits
             lost = table.units(0.0) * table.lost * np.exp(-scale)
-            found = (sizes * units + np.exp(logs - scale) * powers + lost).sum(axis=1)
+            errors = (sizes * units + np.exp(logs - scale) * powers + lost).sum(axis=1)
         else:
-            found = (np.exp(logs - scale) * units).sum(axis=1) + 8
-        return np.asarray(2 * UNIT * (found + 2 * np.abs(self.log_moments)) + 2 * self.rule.error)
+            errors = (np.exp(logs - scale) * units).sum(axis=1) + 8
+        return np.asarray(2 * UNIT * (errors + 2 * np.abs(self.log_moments)) + 2 * self.rule.error)
 
     def values(self, spacing: float, count: int) -> tuple[Complex, Array] | None:
         block = math.isqrt(count - 1) + 1
         fastest = spacing * block * block
-        rule = Rule(self.law, self.tilt, fastest)
+        rule = Rule(self.sampled, self.tilt, fastest)
         nodes = rule.left + rule.right + 1
-        if not rule.is_in_reach or nodes * block * block * self.law.counts.size > _MOST_TERMS:
+        if not rule.is_in_reach or nodes * block * block * self.sampled.counts.size > _MOST_TERMS:
             return None
-        table = QuadratureTable(self.law, rule)
+        table = QuadratureTable(self.sampled, rule)
         weights, away = table.weights(self.tilt), table.losses - self.centres[:, None]
         sizes, angles, turns = np.zeros((3, block, block))
-        for times, row, turn in zip(self.law.counts, weights, spacing * away, strict=True):
+        for times, row, turn in zip(self.sampled.counts, weights, spacing * away, strict=True):
             size, angle = _log1p(_turn_sums(row, turn, block))
             sizes += times * size
             angles += times * angle
@@ -481,9 +485,9 @@ class SampledLine:
         shared = (weights * units).sum(axis=1, keepdims=True)
         relative = 4 * (table.x.size + 64) + units + shared
         moved = 2 * (weights * table.digits).sum(axis=1) + 4 * np.abs(self.centres)
-        most, rise = 2 * (weights * relative).sum(axis=1), (weights * away * relative).sum(axis=1)
-        counts, total = self.law.counts, np.zeros(t.size)
-        for times, top, slope, move in zip(counts, most, rise, moved, strict=True):
+        greatest, rise = 2 * (weights * relative).sum(axis=1), (weights * away * relative).sum(axis=1)
+        counts, total = self.sampled.counts, np.zeros(t.size)
+        for times, top, slope, move in zip(counts, greatest, rise, moved, strict=True):
             total += times * (np.minimum(top, slope * t) + move * t)
         return np.asarray(2 * UNIT * total + 4 * rule.error * float(counts.sum()))
 
@@ -492,7 +496,7 @@ class SampledLine:
         masses, widths = self._layers
         still = (masses * (1 - uniform_decay(beyond * widths / 2))).sum(axis=1) - 1e-15
         bounds = np.log1p(-np.minimum(np.maximum(still, 0.0) * (1 - 1e-9), 1 - 1e-9))
-        return float((self.law.counts * bounds).sum())
+        return float((self.sampled.counts * bounds).sum())
 
     @cached_property
     def _layers(self) -> tuple[Array, Array]:
@@ -500,22 +504,22 @@ class SampledLine:
         their masses and widths, a row for each loss.
         """
         losses, densities = self._floor()
-        found = [_uniform_laws(row, density) for row, density in zip(losses, densities, strict=True)]
-        return np.array([masses for masses, _ in found]), np.array([widths for _, widths in found])
+        layers = [_uniform_mixture(row, density) for row, density in zip(losses, densities, strict=True)]
+        return np.array([masses for masses, _ in layers]), np.array([widths for _, widths in layers])
 
     def _floor(self) -> tuple[Array, Array]:
         """Cell ends along the loss, and a lower bound of its tilted density in each cell: mass by
         greatest length.
         """
-        cells, steep = self.rule.cells, self.law.ratio.steepness
+        cells, steep = self.rule.cells, self.sampled.ratio.steepness
         log_scale = self.log_moments[:, None] + math.log(2 * math.pi) / 2
         steepest = steep * (cells.up_slope[:, 1:] + cells.down_slope[:, :-1]) * np.diff(cells.edges)
-        density = np.exp(cells.least - log_scale - 1e-9) / np.maximum(steepest, 1e-300)
-        losses = self.law.sides[0] * cells.up + self.law.sides[1] * cells.down
-        return (losses, density) if self.law.sides[0] > 0 else (losses[:, ::-1], density[:, ::-1])
+        density = np.exp(cells.lower - log_scale - 1e-9) / np.maximum(steepest, 1e-300)
+        losses = self.sampled.sides[0] * cells.up + self.sampled.sides[1] * cells.down
+        return (losses, density) if self.sampled.sides[0] > 0 else (losses[:, ::-1], density[:, ::-1])
 
 
-def _uniform_laws(ends: Array, density: Array) -> tuple[Array, Array]:
+def _uniform_mixture(ends: Array, density: Array) -> tuple[Array, Array]:
     """The greatest step function with one peak below a density, as masses and widths of uniform
     distributions.
     """

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag
+from discreet.privacy.logarithms import log_or_minus_infinity
 from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import Pair, is_closed, log_delta_of
 from discreet.privacy.roots import CLOSE, root
@@ -58,7 +59,7 @@ def _basic(bag: Bag, delta: float) -> float:
 
 
 def _basic_log_delta(bag: Bag, epsilon: float) -> float:
-    return _log(bag.failure) if epsilon >= bag.worst_loss else 0.0
+    return log_or_minus_infinity(bag.failure) if epsilon >= bag.worst_loss else 0.0
 
 
 def _advanced_epsilon(bag: Bag, delta: float) -> float:
@@ -181,7 +182,9 @@ def _after_failure(bag: Bag, log_delta: float) -> float:
         return min(0.0, log_delta)
     if bag.failure >= 1:
         return 0.0
-    return min(0.0, float(np.logaddexp(_log(bag.failure), math.log1p(-bag.failure) + log_delta)))
+    return min(
+        0.0, float(np.logaddexp(log_or_minus_infinity(bag.failure), math.log1p(-bag.failure) + log_delta))
+    )
 
 
 def _gaussian(bag: Bag, delta: float) -> float:
@@ -362,11 +365,13 @@ def best_epsilon(bag: Bag, delta: float) -> float:
 
 def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
     """The least ε and the route that gave it; a Rényi bound is the last resort."""
-    found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(promising_routes(bag))]
-    if delta > bag.failure and (all(math.isinf(epsilon) for epsilon, _, _ in found) or _is_rough(bag)):
+    candidates = [
+        (route.epsilon(bag, delta), index, route) for index, route in enumerate(promising_routes(bag))
+    ]
+    if delta > bag.failure and (all(math.isinf(epsilon) for epsilon, _, _ in candidates) or _is_rough(bag)):
         for route in (BY_NAME["renyi improved"], BY_NAME["renyi optimal"]):
-            found.append((route.epsilon(bag, delta), len(found), route))
-    epsilon, _, route = min(found)
+            candidates.append((route.epsilon(bag, delta), len(candidates), route))
+    epsilon, _, route = min(candidates)
     return max(0.0, epsilon), route
 
 
@@ -388,10 +393,10 @@ def best_log_delta(bag: Bag, epsilon: float) -> tuple[float, Route]:
     if not has_pairs(bag):
         names = ["renyi improved", "renyi optimal", *(["basic"] if math.isfinite(bag.worst_loss) else [])]
         routes = [BY_NAME[name] for name in names]
-    found = [
+    candidates = [
         (route.log_delta(bag, epsilon), index, route) for index, route in enumerate(routes) if route.log_delta
     ]
-    log_delta, _, route = min(found)
+    log_delta, _, route = min(candidates)
     return min(0.0, log_delta), route
 
 
@@ -433,10 +438,6 @@ def _orders_around(function: Callable[[float], float]) -> list[float]:
         low, high = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
     best = grid[at]
     return [1 + math.exp(best + shift) for shift in (-0.2, -0.1, 0.0, 0.1, 0.2)]
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
 
 
 __all__ = [

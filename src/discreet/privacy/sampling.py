@@ -105,7 +105,8 @@ class SampledGuarantee(Primitive):
         base = only_bag(self._base)
         if base.alone is None or not getattr(base.alone, "tight", False):
             return False
-        # what dominates both directions of a lopsided pair at once need not be attained at any point
+        # what dominates both directions of a lopsided pair at once need not be attained at any
+        # point
         return self._theorem is _poisson_add_remove or all(pair.symmetric for pair in base.alone.pairs())
 
     def witness(self) -> tuple[Pair, ...]:
@@ -240,7 +241,8 @@ def _fixed_size_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, .
     return dilute(pair, rate), dilute_other(pair, rate)
 
 
-#: (scheme, relation of the base, relation of the result) ↦ (theorem, whether the base is taken for two units)
+#: (scheme, relation of the base, relation of the result) ↦ (theorem, whether the base is taken for
+#: two units)
 _THEOREMS = {
     ("poisson", "add-remove", "add-remove"): (_poisson_add_remove, False),
     ("poisson", "add-remove", "replace"): (_poisson_replace, True),

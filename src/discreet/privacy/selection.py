@@ -34,14 +34,16 @@ from discreet.exact import bisect
 from discreet.privacy import families
 from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array
 from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import Unit, same_unit
 
-_UP = 1 + 1e-12  # the formulas below lose a few units in the last place
+#: The formulas below lose a few units in the last place.
+_UP = 1 + 1e-12
 _KNOTS = 800
-_FAR = 690.0  # losses from here on are as good as infinite
+#: Losses from here on are as good as infinite.
+_FAR = 690.0
 _ORDERS = 1 + np.geomspace(1e-2, 1e5, 120)
 
 
@@ -63,7 +65,8 @@ class SelectedGuarantee(Primitive):
         lost = _failure(self.inner)
         if lost in (0.0, 1.0):
             return lost
-        fall = -math.log1p((1 - self.gamma) * lost / self.gamma)  # log(γ/γ₀), also where γ₀ rounds to γ
+        # log(γ/γ₀), also where γ₀ rounds to γ.
+        fall = -math.log1p((1 - self.gamma) * lost / self.gamma)
         if self.eta == 0:
             share = fall / math.log(self.gamma)
         else:
@@ -75,9 +78,9 @@ class SelectedGuarantee(Primitive):
         return (worst + self._clean_tilt) * (1 + 1e-15) if math.isfinite(worst) else math.inf
 
     def divergence(self, order: float) -> float:
-        found = _divergence(self.inner, order) + self._clean_tilt
-        found += math.log(mean_runs(self._clean_gamma, self.eta)) / (order - 1)
-        return min(super().divergence(order), found * _UP)
+        bound = _divergence(self.inner, order) + self._clean_tilt
+        bound += math.log(mean_runs(self._clean_gamma, self.eta)) / (order - 1)
+        return min(super().divergence(order), bound * _UP)
 
     def dominating(self) -> tuple[Pair, ...]:
         pairs = _pairs(self.inner)
@@ -100,7 +103,7 @@ class SelectedGuarantee(Primitive):
         attained.
         """
         parts = [part for bag in alternatives(self.inner) for part, _ in bag.entries]
-        pairs = max((part.witness() for part in parts), key=lambda found: found[0].exceeds(0.0)[0])
+        pairs = max((part.witness() for part in parts), key=lambda pairs: pairs[0].exceeds(0.0)[0])
         return tuple(replace(pair, infinite=pair.infinite * (1 - 1e-9)) for pair in pairs)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -164,9 +167,9 @@ def selected(
     """The guarantee of releasing the best of a random, secret number of runs of a mechanism.
 
     **Guarantee.** Holds if the number of runs K is drawn afresh, stays secret, and only the best
-    run is released (Liu, Talwar 2019; Papernot, Steinke 2022). State either `mean_runs`, the mean of K, or `gamma`. For an
-    ε-private mechanism and η = 0 the result is 2ε-private at most, however many runs there are on
-    average.
+    run is released (Liu, Talwar 2019; Papernot, Steinke 2022). State either `mean_runs`, the mean
+    of K, or `gamma`. For an ε-private mechanism and η = 0 the result is 2ε-private at most, however
+    many runs there are on average.
 
     >>> from discreet import privacy
     >>> best = privacy.selected(privacy.pure(0.5), mean_runs=100)
@@ -174,7 +177,7 @@ def selected(
     (0.999, 1.0)
     """
     if not isinstance(inner, Guarantee):
-        raise _needs_guarantees("selected(laplace(scale=1), mean_runs=10)")
+        raise _not_a_guarantee_error("selected(laplace(scale=1), mean_runs=10)")
     if (mean_runs is None) == (gamma is None):
         raise BadParameter(
             "DP107",
@@ -200,7 +203,7 @@ def one_of(*parts: Guarantee) -> Guarantee:
     1.0
     """
     if not parts or not all(isinstance(part, Guarantee) for part in parts):
-        raise _needs_guarantees("one_of(laplace(scale=1), gaussian(noise=1))")
+        raise _not_a_guarantee_error("one_of(laplace(scale=1), gaussian(noise=1))")
     same_unit([part.unit for part in parts])
     return parts[0] if len(set(parts)) == 1 else OneOfGuarantee(frozenset(parts))
 
@@ -323,10 +326,10 @@ def _falling(knots: Array, deltas: Array) -> tuple[Array, Array]:
     return np.append(0.0, knots[later]), np.minimum.accumulate(np.append(start, deltas[later]))
 
 
-def _needs_guarantees(example: str) -> BadParameter:
+def _not_a_guarantee_error(example: str) -> BadParameter:
     return BadParameter(
         "DP104",
-        "this combines guarantees, and was given something else.",
-        why="the result is a function of what each mechanism promises.",
+        "every argument must be a guarantee.",
+        why="the result is computed from the guarantee of each mechanism.",
         fix=example,
     )

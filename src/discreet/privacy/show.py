@@ -13,12 +13,14 @@ import math
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+from discreet.exact import upper_bound_text
 from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.svg import tradeoff_svg
 
 #: The δ at which ε is shown.
 _DELTAS = (0.0, 1e-9, 1e-6)
-#: Of what people read, the numbers with more digits than these, and the direction in which each weakens the claim.
+#: Of what people read, the numbers with more digits than these, and the direction in which each
+#: weakens the claim.
 _LONG = re.compile(r"\b(noise|scale|epsilon|delta|rho|mu|rate)=(\d+\.\d+(?:e-?\d+)?)")
 _WEAKER = {"noise": ROUND_FLOOR, "scale": ROUND_FLOOR}
 
@@ -29,18 +31,18 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     if all(map(math.isinf, shown.values())):
         shown |= [point(guarantee)]
     epsilons = [
-        (f"ε at δ = {_all_digits(delta)}", _upper_bound_text(epsilon)) for delta, epsilon in shown.items()
+        (f"ε at δ = {_all_digits(delta)}", upper_bound_text(epsilon)) for delta, epsilon in shown.items()
     ]
     return [
         ("what was run", repr(guarantee)),
         ("protects", str(guarantee.unit) if guarantee.group_size == 1 else _several_units(guarantee)),
         *epsilons,
-        ("advantage of an attacker", _upper_bound_text(guarantee.advantage())),
+        ("advantage of an attacker", upper_bound_text(guarantee.advantage())),
         (
             "misses at 1 % false alarms, at least",
             f"{math.floor(10_000 * guarantee.tradeoff(0.01)) / 100:.2f} %",
         ),
-        ("zero-concentrated ρ", _upper_bound_text(guarantee.concentrated())),
+        ("zero-concentrated ρ", upper_bound_text(guarantee.concentrated())),
         *([("assumes", "; ".join(sorted(guarantee.assumes)))] if guarantee.assumes else []),
     ]
 
@@ -52,11 +54,11 @@ def point(guarantee: Guarantee, delta: float | None = None) -> tuple[float, floa
     the double of that. Where ε is infinite at the δ that was asked for, because all of it is spent
     on failing, a greater δ is taken.
     """
-    own = float(_upper_bound_text(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
+    own = float(upper_bound_text(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
     usual = sorted({0.0, own, max(_DELTAS[-1], 2 * own), (1 + own) / 2})
-    places = usual if delta is None else [delta, *(place for place in (2 * delta, *usual) if place > delta)]
-    points = ((place, guarantee.epsilon(place)) for place in places if place < 1)
-    return next((found for found in points if math.isfinite(found[1])), (places[0], math.inf))
+    deltas = usual if delta is None else [delta, *(tried for tried in (2 * delta, *usual) if tried > delta)]
+    points = ((tried, guarantee.epsilon(tried)) for tried in deltas if tried < 1)
+    return next((each for each in points if math.isfinite(each[1])), (deltas[0], math.inf))
 
 
 def least_epsilon(guarantee: Guarantee, delta: float | None = None) -> str:
@@ -66,8 +68,8 @@ def least_epsilon(guarantee: Guarantee, delta: float | None = None) -> str:
     >>> least_epsilon(privacy.gaussian(4.0)), least_epsilon(privacy.gaussian(4.0), delta=1e-7)
     ('1.06071 at δ = 1e-06', '1.18175 at δ = 1e-07')
     """
-    place, epsilon = point(guarantee, delta)
-    return f"{_upper_bound_text(epsilon)} at δ = {_all_digits(place)}"
+    delta_shown, epsilon = point(guarantee, delta)
+    return f"{upper_bound_text(epsilon)} at δ = {_all_digits(delta_shown)}"
 
 
 def short(guarantee: Guarantee) -> str:
@@ -79,8 +81,8 @@ def short(guarantee: Guarantee) -> str:
     'gaussian(noise=4.22467) + pure(epsilon=0.1)'
     """
 
-    def fewer(found: re.Match[str]) -> str:
-        name, digits = found.groups()
+    def fewer(match: re.Match[str]) -> str:
+        name, digits = match.groups()
         plain = Context(prec=6, rounding=_WEAKER.get(name, ROUND_CEILING)).create_decimal(Decimal(digits))
         return f"{name}={digits if plain == Decimal(digits) else f'{float(plain):g}'}"
 
@@ -115,10 +117,3 @@ def _several_units(guarantee: Guarantee) -> str:
 def _all_digits(delta: float) -> str:
     """A δ with all its digits: at a smaller one ε is greater."""
     return f"{delta:g}" if float(f"{delta:g}") == delta else repr(delta)
-
-
-def _upper_bound_text(value: float) -> str:
-    if math.isinf(value):
-        return "∞"
-    plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit
-    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(plain)):.6g}"

@@ -149,8 +149,8 @@ def _curves(guarantees: Mapping[str, Guarantee], frame: _Frame, *, rising: bool)
 def _bends(across: Array, heights: Array) -> list[tuple[float, float]]:
     """The points at which a line changes its direction, and its ends."""
     turns = np.abs(np.diff(np.diff(heights) / np.diff(across))) > 1e-9
-    kept = np.concatenate([[True], turns, [True]])
-    return list(zip(across[kept].tolist(), heights[kept].tolist(), strict=True))
+    is_bend = np.concatenate([[True], turns, [True]])
+    return list(zip(across[is_bend].tolist(), heights[is_bend].tolist(), strict=True))
 
 
 def look(number: int) -> tuple[str, tuple[int, ...], float]:
@@ -160,9 +160,9 @@ def look(number: int) -> tuple[str, tuple[int, ...], float]:
     >>> len({look(number) for number in range(200)}), len({look(number)[:2] for number in range(36)})
     (200, 36)
     """
-    again, place = divmod(number, len(COLOURS))
-    dash = DASHES[(place + again) % len(DASHES)]
-    return COLOURS[place], dash, _WIDTH * (1 + again // len(DASHES) / 2)
+    repeats, index = divmod(number, len(COLOURS))
+    dash = DASHES[(index + repeats) % len(DASHES)]
+    return COLOURS[index], dash, _WIDTH * (1 + repeats // len(DASHES) / 2)
 
 
 def _stroke(number: int) -> str:

@@ -26,7 +26,8 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from discreet.privacy.moments import UNIT, Array, log_add, log_peak
+from discreet.privacy.logarithms import Array
+from discreet.privacy.moments import UNIT, log_add, log_peak
 from discreet.privacy.pairs import dot
 
 #: Weight, as a power of e, below which wrapped mass is not looked at more closely.
@@ -161,9 +162,9 @@ def convolve(tilted: list[Array], indices: list[Index], counts: list[int], size:
         folded = np.bincount(np.mod(start + np.arange(weights.size), size), weights, size).astype(float)
         spectrum *= _whole_power(scipy.fft.rfft(folded), count)
         work += count * (relative * _norm(folded) + 8 * UNIT)
-    law = scipy.fft.irfft(spectrum, size)
-    error = math.sqrt(size) * (work + relative) * max(_norm(law), 1 / math.sqrt(size))
-    return np.maximum(law, 0.0), error + merge_error
+    distribution = scipy.fft.irfft(spectrum, size)
+    error = math.sqrt(size) * (work + relative) * max(_norm(distribution), 1 / math.sqrt(size))
+    return np.maximum(distribution, 0.0), error + merge_error
 
 
 def _norm(x: Array) -> float:
@@ -199,13 +200,13 @@ def _merge_short(pieces: list[Piece], size: int) -> tuple[list[Piece], float]:
     heapq.heapify(heap)
     error, number = 0.0, len(heap)
     while len(heap) > 1 and heap[0][0] + heap[1][0] <= size // 4:
-        one, two = heapq.heappop(heap), heapq.heappop(heap)
-        length = one[0] + two[0] - 1
+        first, second = heapq.heappop(heap), heapq.heappop(heap)
+        length = first[0] + second[0] - 1
         padded = scipy.fft.next_fast_len(length, real=True)
-        product = scipy.fft.rfft(one[3], padded) * scipy.fft.rfft(two[3], padded)
-        law = np.maximum(scipy.fft.irfft(product, padded)[:length], 0.0)
+        product = scipy.fft.rfft(first[3], padded) * scipy.fft.rfft(second[3], padded)
+        merged = np.maximum(scipy.fft.irfft(product, padded)[:length], 0.0)
         error += math.sqrt(padded) * 128 * UNIT * math.log2(padded + 2)
-        heapq.heappush(heap, (length, number, one[2] + two[2], law))
+        heapq.heappush(heap, (length, number, first[2] + second[2], merged))
         number += 1
     return [(start, weights, 1) for _, _, start, weights in heap], error
 

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from discreet.privacy.bag import Bag
 from discreet.privacy.guarantee import Guarantee, alternatives, has_closed_form
-from discreet.privacy.moments import Array
+from discreet.privacy.logarithms import Array
 from discreet.privacy.pairs import Pair, dot
 from discreet.privacy.routes import best_log_delta, has_pairs
 
@@ -175,9 +175,9 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
         kinks = np.concatenate([pair.losses[(pair.losses > 0) & (pair.losses < 700)] for pair in pairs])
         epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thin_out(np.unique(kinks), 400)]))
         return epsilons, np.array([math.exp(best_log_delta(bag, float(epsilon))[0]) for epsilon in epsilons])
-    laws = [_sort_losses(composition.as_pair()) for composition in bag.compositions]
-    epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in laws)]))
-    deltas = np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
+    sorted_pairs = [_sort_losses(composition.as_pair()) for composition in bag.compositions]
+    epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in sorted_pairs)]))
+    deltas = np.max([_deltas(pair, epsilons) for pair in sorted_pairs], axis=0)
     if not has_pairs(bag):
         # a curve of divergences gives a sharper δ at ε = 0 than the pair that stands for it
         deltas[0] = min(deltas[0], math.exp(best_log_delta(bag, 0.0)[0]))
@@ -259,5 +259,5 @@ def _highest(function: Callable[[float], float], low: float, high: float) -> flo
     return max(values[at], function((low + high) / 2))
 
 
-def _thin_out(values: Array, most: int) -> Array:
-    return values if values.size <= most else values[np.linspace(0, values.size - 1, most).astype(int)]
+def _thin_out(values: Array, count: int) -> Array:
+    return values if values.size <= count else values[np.linspace(0, values.size - 1, count).astype(int)]

@@ -32,13 +32,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.privacy.guarantee import Guarantee, alternatives
+from discreet.privacy.logarithms import Array
 from discreet.privacy.losses import Composition
-from discreet.privacy.moments import Array
 from discreet.privacy.routes import has_pairs
 
-#: Masses of a listed composition are good to this (logarithms of factorials); other sums and exponents to far more.
+#: Masses of a listed composition are good to this (logarithms of factorials); other sums and
+#: exponents to far more.
 _MASS = 1e-8
-#: How far below the rest the window's lower end is put, as a power of e; and the mass that it may miss above.
+#: How far below the rest the window's lower end is put, as a power of e; and the mass that it may
+#: miss above.
 _DEEP, _OUTSIDE = 25.0, 1e-12
 
 
@@ -108,9 +110,9 @@ def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -
     compositions = [composition for bag in bags for composition in bag.compositions]
     if any(composition.is_untold for composition in compositions):
         return []
-    laws = [_distribution(composition, deltas, order) for composition in compositions]
-    found = [[law.cut(delta, order) for law in laws] for delta in deltas]
-    return [_greatest([way for way in ways if way]) for ways in found if all(ways)]
+    distributions = [_distribution(composition, deltas, order) for composition in compositions]
+    cuts = [[distribution.cut(delta, order) for distribution in distributions] for delta in deltas]
+    return [_greatest([cut for cut in by_direction if cut]) for by_direction in cuts if all(by_direction)]
 
 
 def _distribution(composition: Composition, deltas: tuple[float, ...], order: float) -> _Distribution:
@@ -126,10 +128,16 @@ def _distribution(composition: Composition, deltas: tuple[float, ...], order: fl
     tilt = tilt if tilt < 0.95 * (order - 1) else 0.8 * (order - 1)
     frame = composition.coarse.bulk(tilt, _OUTSIDE)
     start = min(frame.start, -_DEEP / (order - 1 - tilt))
-    law = composition.distribution(replace(frame, start=start, period=frame.latest - start), upper=True)
-    losses = law.first + law.drift + law.step * np.arange(law.masses.size)
+    tilted = composition.distribution(replace(frame, start=start, period=frame.latest - start), upper=True)
+    losses = tilted.first + tilted.drift + tilted.step * np.arange(tilted.masses.size)
     return _Distribution(
-        losses, law.masses, tilt, law.log_moment, law.error + law.missed, law.infinite, law.first
+        losses,
+        tilted.masses,
+        tilt,
+        tilted.log_moment,
+        tilted.error + tilted.missed,
+        tilted.infinite,
+        tilted.first,
     )
 
 

@@ -32,7 +32,7 @@ class Unit:
         if not isinstance(self.protects, str) or not self.protects.strip():
             raise BadParameter(
                 "DP104",
-                "protects must be a word for whom the guarantee protects.",
+                "protects must be a word for the privacy unit.",
                 why="an ε without a protected unit cannot be compared with anything.",
                 fix="Unit(protects='patient')",
             )
@@ -44,7 +44,7 @@ class Unit:
 
 
 def unit_of(unit: str | Unit, relation: str | None = None) -> Unit:
-    """The unit that a caller named: a `Unit`, or a word for whom it protects and a relation.
+    """The unit that a caller named: a `Unit`, or a word for the privacy unit and a relation.
 
     A word alone is protected under "add-remove". Beside a `Unit`, `relation` is left out or repeats
     the unit's own.

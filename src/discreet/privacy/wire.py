@@ -136,10 +136,8 @@ def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
     match kind:
         case "renyi":
             return constructors.renyi_curve(dict(fields["points"]), unit=unit)
-        case "concentrated" if fields["delta"]:
-            return constructors.approximate_concentrated(fields["delta"], fields["rho"], unit=unit)
         case "concentrated":
-            return constructors.concentrated(fields["rho"], fields["xi"], unit=unit)
+            return constructors.concentrated(fields["rho"], fields["xi"], fields["delta"], unit=unit)
         case "pair":
             tables = wrapped.pair(fields["p"], fields["q"], unit=unit)
             return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
@@ -149,7 +147,7 @@ def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
     return getattr(home, kind)(**fields, unit=unit)  # type: ignore[no-any-return]
 
 
-def _count(count: Any) -> int:
+def _count(count: object) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ValueError("count")
     return count

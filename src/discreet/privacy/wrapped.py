@@ -22,7 +22,8 @@ from discreet.privacy.pairs import Pair, atoms, swap
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit, unit_of
 
-#: Two tables lose the same if what they lose differs by less than half of this share of the greatest loss.
+#: Two tables lose the same if what they lose differs by less than half of this share of the
+#: greatest loss.
 _ALIKE = 4e-16
 
 
@@ -84,6 +85,8 @@ class ParallelGuarantee(Guarantee):
         parts = sorted(self.parts, key=repr)
         if self.relation == "add-remove":
             return [bag for part in parts for bag in part.bags()]
+        # A replaced record stays in its part (two neighbours apart), or leaves one part and enters
+        # another. The two parts see disjoint data, so their losses add.
         twice = [bag for part in parts for bag in part.at_distance(2).bags()]
         leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
         return twice + [left + entered for left in leaves for entered in enters]
@@ -152,7 +155,8 @@ class PairGuarantee(Primitive):
     q: tuple[float, ...]
     taken: frozenset[str] = frozenset()
 
-    #: A replaced record may have either of the two distributions first, and finitely many outcomes keep the maximum exact.
+    #: A replaced record may have either of the two distributions first, and finitely many outcomes
+    #: keep the maximum exact.
     tight = True
 
     @property
@@ -198,16 +202,16 @@ class PairGuarantee(Primitive):
         return pair, swap(pair)
 
     def __repr__(self) -> str:
-        if len(self.p) <= 8:
-            return f"pair({list(self.p)}, {list(self.q)})"
-        return f"pair(<{len(self.p)} outcomes>)"
+        is_short = len(self.p) <= 8
+        tables = [str(list(self.p)), str(list(self.q))] if is_short else [f"<{len(self.p)} outcomes>"]
+        return f"pair({', '.join([*tables, *self._unit_words()])})"
 
 
 @lru_cache(maxsize=64)
 def _concentration(tables: PairGuarantee) -> float:
     """The ρ of what is not lost, in both directions."""
-    found = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
-    return max(found)
+    bounds = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
+    return max(bounds)
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers with noise in proportion to their smooth sensitivity: where the data are kind, far less noise than the worst case.
+"""Noise in proportion to smooth sensitivity: on most data far less than in the worst case.
 
-    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value
-    smooth.trimmed_mean(incomes, bounds=(0, 1e6), trim=0.1, epsilon=1.0)
-    smooth.release(f, records, epsilon=1.0, between=(0, 1), sensitivity=LocalAtDistance(at=…, at_most=1))
+    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value smooth.trimmed_mean(incomes, bounds=(0,
+    1e6), trim=0.1, epsilon=1.0) smooth.release(f, records, epsilon=1.0, between=(0, 1),
+    sensitivity=LocalAtDistance(at=…, at_most=1))
 
 release.py       SmoothMechanism: statistic, budget, plan, draw                         ◄ read this first
 statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, a caller's own
@@ -12,13 +12,15 @@ windows.py       the widest discounted window of sorted numbers, in O(n log n)
 families.py      the noises and their guarantees when location and scale both move
 hockey.py        Laplace and Gaussian of two scales: the supremum of δ, proved
 
-Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with `delta=`, or `rho=`; the relation is
-"replace" unless stated otherwise, and the number of records is public there. Proofs: smooth.proof.md.
+Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with
+`delta=`, or `rho=`; the relation is "replace" unless stated otherwise, and the number of records is
+public there. Proofs: smooth.proof.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -88,7 +90,38 @@ __all__ = [
     "trimmed_mean",
 ]
 
-_GUESS = 1000  # records, where their number is secret and nobody has guessed it
+_GUESS = 1000  # records, if their number is secret and `size` does not state a guess
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The budget and the options that all functions of this file share."""
+
+    budget: SmoothBudget
+    size: int | None
+    public: object
+    family: Family | None
+    smoothing: float | None
+    relation: str | None
+    unit: str
+
+    def release(self, statistic: Statistic, data: Any) -> Release:
+        """One release of the statistic; `size` is the number of records where that is public."""
+        size = self.size
+        if size is None:
+            is_public = (self.relation or statistic.relations[0]) == "replace"
+            size = len(data if hasattr(data, "__len__") else rows(data)) if is_public else _GUESS
+        mechanism = SmoothMechanism(
+            statistic,
+            self.budget,
+            size=size,
+            public=self.public,
+            family=self.family,
+            smoothing=self.smoothing,
+            relation=self.relation,
+            unit=self.unit,
+        )
+        return mechanism(data)
 
 
 @check.arguments
@@ -108,27 +141,20 @@ def median(
 ) -> Release:
     """The record of rank ⌈n/2⌉, with noise in proportion to its smooth sensitivity.
 
-    **Guarantee.** ε-differential privacy for `epsilon`, (ε, δ) for `epsilon` with `delta`, zero-concentrated privacy for
-    `rho`. The relation is "replace", where the number of records is public, unless `relation="add-remove"`.
+    **Guarantee.** ε-differential privacy for `epsilon`, (ε, δ) for `epsilon` with `delta`,
+    zero-concentrated privacy for `rho`. The relation is "replace", where the number of records is
+    public, unless `relation="add-remove"`.
 
-    Why it holds: smooth.proof.md (after Nissim, Raskhodnikova, Smith 2007). What would break it: bounds or `public` records that
-    were read off the data. The error is secret, so the release has no `error` and no `interval`.
+    Why it holds: smooth.proof.md (after Nissim, Raskhodnikova, Smith 2007). What would break it:
+    bounds or `public` records that were read off the data. The error is secret, so the release has
+    no `error` and no `interval`.
 
     >>> answer = median([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0)
     >>> answer.guarantee, answer.interval
     (pure(epsilon=1.0, relation='replace'), None)
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(1, 2)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(1, 2)), data)
 
 
 @check.arguments
@@ -153,17 +179,8 @@ def minimum(
     >>> minimum([3, 1, 4, 1, 5], bounds=(0, 10), rho=0.5).guarantee.concentrated() <= 0.5
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(0)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(0)), data)
 
 
 @check.arguments
@@ -188,17 +205,8 @@ def maximum(
     >>> maximum([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=Fraction(1)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=Fraction(1)), data)
 
 
 @check.arguments
@@ -224,17 +232,8 @@ def quantile(
     >>> 0 <= quantile([3, 1, 4, 1, 5], 0.75, bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, q=q),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, q=q), data)
 
 
 @check.arguments
@@ -253,24 +252,16 @@ def order_statistic(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The record of that rank, 1 for the smallest, with noise in proportion to its smooth sensitivity.
+    """The record of that rank, 1 for the smallest, with noise in proportion to its smooth
+    sensitivity.
 
     **Guarantee.** As `median`. The rank is public and does not depend on the number of records.
 
     >>> 0 <= order_statistic([3, 1, 4, 1, 5], 2, bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        OrderStatistic(bounds, rank=rank),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(OrderStatistic(bounds, rank=rank), data)
 
 
 @check.arguments
@@ -289,24 +280,16 @@ def trimmed_mean(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The mean without the `trim` smallest and greatest records: a share of them, or a whole number.
+    """The mean without the `trim` smallest and greatest records: a share of them, or a whole
+    number.
 
     **Guarantee.** As `median`, under "replace" only.
 
     >>> trimmed_mean([3, 1, 4, 1, 5], bounds=(0, 10), trim=1, epsilon=1.0, delta=1e-6).guarantee.unit.relation
     'replace'
     """
-    return _release_statistic(
-        TrimmedMean(bounds, trim),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(TrimmedMean(bounds, trim), data)
 
 
 @check.arguments
@@ -326,24 +309,16 @@ def interquantile_range(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The distance between two quantiles, with noise in proportion to a smooth bound on its sensitivity.
+    """The distance between two quantiles, with noise in proportion to a smooth bound on its
+    sensitivity.
 
     **Guarantee.** As `median`. The bound is the sum of the smooth sensitivities of both quantiles.
 
     >>> 0 <= interquantile_range([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).value <= 10
     True
     """
-    return _release_statistic(
-        InterquantileRange(bounds, lower, upper),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(InterquantileRange(bounds, lower, upper), data)
 
 
 @check.arguments
@@ -363,22 +338,14 @@ def reciprocal(
 ) -> Release:
     """1 / max(count, 1) of the records for which `where` holds.
 
-    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected too.
+    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected
+    too.
 
     >>> reciprocal(["yes", "no", "yes"], where=lambda vote: vote == "yes", epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
-    return _release_statistic(
-        Reciprocal(where),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(Reciprocal(where), data)
 
 
 @check.arguments
@@ -397,27 +364,20 @@ def prediction_variance(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are scaled down to norm 1.
+    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are scaled down
+    to norm 1.
 
     **Guarantee.** As `median`, under "add-remove". `between` is the public range of the answer.
 
-    Why it holds: smooth.proof.md, §8. What would break it: a point `at` or a range that was read off the data.
+    Why it holds: smooth.proof.md, §8. What would break it: a point `at` or a range that was read
+    off the data.
 
     >>> rows_of_x = [[1.0, 0.0], [0.0, 1.0]] * 50
     >>> -10 <= prediction_variance(rows_of_x, at=(1.0, 0.5), between=(-10, 2), epsilon=1.0).value <= 2
     True
     """
-    return _release_statistic(
-        PredictionVariance(tuple(at), *_two(between)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
+    return options.release(PredictionVariance(tuple(at), *_two(between)), data)
 
 
 @check.arguments
@@ -437,7 +397,8 @@ def release(
     relation: str | None = None,
     unit: str = "record",
 ) -> Release:
-    """Release a statistic of this package, or a function of your own with its sensitivity and the range of its answers.
+    """Release a statistic of this package, or a function of your own with its sensitivity and the
+    range of its answers.
 
     **Guarantee.** As `median`, if the sensitivity is true: `check_callback` tries it on small data.
 
@@ -446,66 +407,19 @@ def release(
     >>> release(lambda x: sum(x) / 4, [0, 1, 1, 0], sensitivity=share, between=(0, 1), epsilon=1.0).guarantee
     pure(epsilon=1.0, relation='replace')
     """
+    options = _Options(SmoothBudget(epsilon, delta, rho), size, public, family, smoothing, relation, unit)
     if isinstance(f, Statistic):
-        return _release_statistic(
-            f,
-            data,
-            SmoothBudget(epsilon, delta, rho),
-            size=size,
-            public=public,
-            family=family,
-            smoothing=smoothing,
-            relation=relation,
-            unit=unit,
-        )
+        return options.release(f, data)
     if not callable(f) or not isinstance(sensitivity, LocalAtDistance | SmoothBound) or between is None:
         raise BadParameter(
             "DP107",
             "a function of your own needs sensitivity=LocalAtDistance(…) or SmoothBound(…), and between=(low, high).",
-            why="how far one record moves it cannot be found by looking at it.",
+            why="the sensitivity of a function cannot be read off its code.",
             fix="sensitivity=LocalAtDistance(at=my_callback, at_most=1.0), between=(0, 1)",
         )
-    return _release_statistic(
-        Custom(f, sensitivity, *_two(between)),
-        data,
-        SmoothBudget(epsilon, delta, rho),
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
+    return options.release(Custom(f, sensitivity, *_two(between)), data)
 
 
-def _release_statistic(
-    statistic: Statistic,
-    data: Any,
-    budget: SmoothBudget,
-    *,
-    size: int | None,
-    public: object,
-    family: Family | None,
-    smoothing: float | None,
-    relation: str | None,
-    unit: str,
-) -> Release:
-    if size is None:
-        is_public = (relation or statistic.relations[0]) == "replace"
-        size = len(data if hasattr(data, "__len__") else rows(data)) if is_public else _GUESS
-    mechanism = SmoothMechanism(
-        statistic,
-        budget,
-        size=size,
-        public=public,
-        family=family,
-        smoothing=smoothing,
-        relation=relation,
-        unit=unit,
-    )
-    return mechanism(data)
-
-
-def _two(between: Any) -> tuple[float, float]:
-    stated = ClippingBounds.of(between)
-    return stated.low, stated.high
+def _two(between: Sequence[float]) -> tuple[float, float]:
+    bounds = ClippingBounds.of(between)
+    return bounds.low, bounds.high

@@ -3,10 +3,10 @@
 
     family = SmoothLomax(4.5)
     family.most(0.05, SmoothBudget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
-    family.loss(0.2, 0.05)                  # ε for s = 0.2 and t = 0.05
+    family.loss(0.2, 0.05)  # ε for s = 0.2 and t = 0.05
 
-Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <= t: in units of S / s,
-Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
+Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <=
+t: in units of S / s, Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
 
 | family | guarantee | |
 |---|---|---|
@@ -15,7 +15,8 @@ Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
 | `SmoothLaplace()`, `SmoothGaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
 | `SmoothLaplaceLogNormal(sigma)`, `SmoothUniformLogNormal(sigma)`, `SmoothArsinhNormal(sigma)` | zCDP | proved, not exact |
 
-**Guarantee.** `loss`, `delta` and `concentrated` are never too small, `most` never too large. Proofs: smooth.proof.md, §§5-7.
+**Guarantee.** `loss`, `delta` and `concentrated` are never too small, `most` never too large.
+Proofs: smooth.proof.md, §§5-7.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 class SmoothBudget:
     """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated.
 
-    **Guarantee.** None of its own. `SmoothMechanism` makes a guarantee of it and never states a stronger one than it pays for.
+    **Guarantee.** None of its own. `SmoothMechanism` makes a guarantee of it and never states a
+    stronger one than it pays for.
 
     >>> SmoothBudget(epsilon=1.0).pure, round(SmoothBudget(rho=0.5).pure, 3)
     (1.0, 1.044)
@@ -107,8 +109,8 @@ def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> 
 class Family(ABC):
     """One distribution of noise, with its parameter and its guarantee.
 
-    **Guarantee.** What a subclass owes: `most` is never too large, and the losses that it states are never too small
-    (smooth.proof.md, §§5-7).
+    **Guarantee.** What a subclass owes: `most` is never too large, and the losses that it states
+    are never too small (smooth.proof.md, §§5-7).
 
     >>> isinstance(SmoothLomax(4.0), Family), SmoothLomax(4.0).most(0.05, SmoothBudget(epsilon=1.0)) > 0
     (True, True)
@@ -201,7 +203,8 @@ class SmoothStudentT(PureFamily):
 class SmoothCauchy(SmoothStudentT):
     """Student's t with one degree: the tails of the first smooth-sensitivity mechanism.
 
-    **Guarantee.** Pure ε, by an exact formula for the loss (Nissim, Raskhodnikova, Smith 2007, with a better constant).
+    **Guarantee.** Pure ε, by an exact formula for the loss (Nissim, Raskhodnikova, Smith 2007, with
+    a better constant).
 
     >>> SmoothCauchy().loss(1.0, 0.0) < 0.9625
     True
@@ -274,7 +277,8 @@ class ApproximateFamily(Family):
 class SmoothLaplace(ApproximateFamily):
     """exp(-|z|) / 2.
 
-    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are too light for pure ε.
+    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are
+    too light for pure ε.
 
     >>> SmoothLaplace().most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) > 0.9
     True
@@ -297,7 +301,8 @@ class SmoothLaplace(ApproximateFamily):
 class SmoothGaussian(ApproximateFamily):
     """The standard normal distribution.
 
-    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are too light for pure ε.
+    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are
+    too light for pure ε.
 
     >>> SmoothGaussian().most(0.01, SmoothBudget(epsilon=1.0)) == 0
     True
@@ -372,7 +377,8 @@ class SmoothLaplaceLogNormal(ConcentratedFamily):
 
 
 class SmoothUniformLogNormal(ConcentratedFamily):
-    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for every σ.
+    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for
+    every σ.
 
     **Guarantee.** Zero-concentrated ρ, proved, not exact.
 
@@ -433,11 +439,13 @@ class SmoothArsinhNormal(ConcentratedFamily):
 
 @check.arguments
 def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delta: float = 0.0) -> bool:
-    """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007, Definition 2.5.
+    """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007,
+    Definition 2.5.
 
-    **Guarantee.** True only where sliding by up to α and dilating by up to e^β are both (ε/2, δ/2)-alike. For the pure families at
-    δ = 0, and for Laplace and Gaussian up to the rounding of `hockey`, False means that it is not. The lemma that goes with it
-    gives (ε, δ (1 + e^(ε/2))/2), not (ε, δ): `Family.most` is better in every respect.
+    **Guarantee.** True only where sliding by up to α and dilating by up to e^β are both (ε/2,
+    δ/2)-alike. For the pure families at δ = 0, and for Laplace and Gaussian up to the rounding of
+    `hockey`, False means that it is not. The lemma that goes with it gives (ε, δ (1 + e^(ε/2))/2),
+    not (ε, δ): `Family.most` is better in every respect.
 
     >>> is_admissible(SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0), is_admissible(SmoothGaussian(), 0.1, 0.01, epsilon=1.0)
     (True, False)

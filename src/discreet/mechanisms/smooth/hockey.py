@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well noise of one place and scale is told from noise of another: Laplace and Gaussian, with a proved supremum.
+"""How well noise of one place and scale is told from noise of another: Laplace and Gaussian, with a
+proved supremum.
 
     delta_bound(LAPLACE, epsilon=1.0, shift=0.9, stretch=0.01)
 
-**Guarantee.** The answer is at least the supremum of sup_S P(S) - e^ε Q(S) over all pairs P = distribution of Z, Q = distribution of e^u Z + v with
+**Guarantee.** The answer is at least the supremum of sup_S P(S) - e^ε Q(S) over all pairs P =
+distribution of Z, Q = distribution of e^u Z + v with
 |u| <= stretch and |v| <= shift · min(1, e^u).
 
-Why it holds: for one u the greatest |v| is the worst, because both densities are symmetric and fall from their middles; and
-between two values of u the divergence is at most that at one of them with ε less by their distance (smooth.proof.md, §6).
-Rounding adds less than `_ROUNDING` of the two probabilities. What would break it: a density that is not unimodal.
+Why it holds: for one u the greatest |v| is the worst, because both densities are symmetric and fall
+from their middles; and between two values of u the divergence is at most that at one of them with ε
+less by their distance (smooth.proof.md, §6). Rounding adds less than `_ROUNDING` of the two
+probabilities. What would break it: a density that is not unimodal.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How certain a linear regression is of its prediction at a new point: log of xᵀ (XᵀX)⁻¹ x.
 
-With rows of norm at most 1 and λ the least eigenvalue of XᵀX, adding or removing a row moves λ by at most 1 and the logarithm by at most
-ln(λ / (λ - 1)) if λ > 1. So ln((λ - j) / (λ - j - 1)) bounds the local sensitivity at distance j, and the width of the stated range
-does where λ - j <= 1.
+With rows of norm at most 1 and λ the least eigenvalue of XᵀX, adding or removing a row moves λ by
+at most 1 and the logarithm by at most ln(λ / (λ - 1)) if λ > 1. So ln((λ - j) / (λ - j - 1)) bounds
+the local sensitivity at distance j, and the width of the stated range does where λ - j <= 1.
 
-**Guarantee.** As `Statistic`, under add-remove. Rows are whole numbers of 2**-20 after they are cut to norm 1, and all matrices are
-exact: whether λ exceeds a number is decided by whole-number elimination, never by a floating-point eigenvalue.
-Proof: smooth.proof.md, §8. What would break it: a range, or an x, that was read off the data.
+**Guarantee.** As `Statistic`, under add-remove. Rows are whole numbers of 2**-20 after they are cut
+to norm 1, and all matrices are exact: whether λ exceeds a number is decided by whole-number
+elimination, never by a floating-point eigenvalue. Proof: smooth.proof.md, §8. What would break it:
+a range, or an x, that was read off the data.
 
 A row of the wrong length, or with what is no finite number in it, counts as zeros.
 """
@@ -24,6 +25,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import bisect_whole
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.sensitivity import LocalAtDistance
@@ -41,7 +43,7 @@ _MOST_FEATURES = 32
 _ROUNDING = 2.0**-50  # more than twice what a rounded logarithm is wrong by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PredictionVariance(Statistic):
     """log xᵀ (XᵀX)⁻¹ x, moved into [low, high]; `high` where XᵀX has no inverse.
 
@@ -137,10 +139,7 @@ def _least_eigenvalue(gram: Matrix) -> float:
     high, stride = low + 1, 1
     while exceeds(high):
         low, high, stride = high, high + stride, 2 * stride
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low / (1 << _LAMBDA_BITS)
+    return bisect_whole(exceeds, yes=low, no=high) / (1 << _LAMBDA_BITS)
 
 
 def _positive_definite(matrix: Matrix) -> bool:

@@ -3,13 +3,16 @@
 
     SmoothMechanism(OrderStatistic(bounds, q=0.5), SmoothBudget(epsilon=1.0), size=1000)(ages).value
 
-The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a function of the ideal
-f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so are error and interval.
+The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a
+function of the ideal f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so
+are error and interval.
 
-**Guarantee.** `guarantee` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated relation, and never more than
-the budget. The noise family, s, the smoothing and the step are functions of public parameters alone.
+**Guarantee.** `guarantee` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated
+relation, and never more than the budget. The noise family, s, the smoothing and the step are
+functions of public parameters alone.
 
-Why it holds: smooth.proof.md. What would break it: bounds, a `size` (under add-remove) or `public` records that were read off the data.
+Why it holds: smooth.proof.md. What would break it: bounds, a `size` (under add-remove) or `public`
+records that were read off the data.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ _PLANNING_BETA = 1 - CONFIDENCE  # noise is chosen for the error at this confide
 _DEGREES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 _SHAPES = (2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 60.0, 100.0, 200.0)
 _SIGMAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.3)
-_SHARES = tuple(2.0 ** (-i / 2) for i in range(2, 18))  # of ε: the smoothing parameters that are tried
+# of ε: the smoothing parameters that are tried
+_SHARES = tuple(2.0 ** (-i / 2) for i in range(2, 18))
 _USUAL_SHARE = 1 / 8  # where there are no public records to try them on
 
 
@@ -76,8 +80,10 @@ class SmoothPlan:
 class SmoothMechanism(Mechanism):
     """A statistic with noise in proportion to its smooth sensitivity.
 
-    `size` is the number of records, which is public under "replace", and a public guess of it under "add-remove". `public` are records
-    that stand for the secret ones when noise is planned: by default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed instead.
+    `size` is the number of records, which is public under "replace", and a public guess of it under
+    "add-remove". `public` are records that stand for the secret ones when noise is planned: by
+    default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed
+    instead.
 
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
     >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), SmoothBudget(epsilon=1.0), size=1000)
@@ -124,7 +130,7 @@ class SmoothMechanism(Mechanism):
         return float(min(max(noisy, low), high))
 
     def error_on(self, public: object, confidence: float = CONFIDENCE) -> float:
-        """Roughly how wrong the answer is on *public* records: for planning. On secret ones it is as secret as they are."""
+        """Roughly the margin of error on *public* records, for planning. On private records it is as private as they are."""
         sure = check.inner_probability(confidence=confidence)
         bound = self.statistic.measure(public, self.plan.smoothing)[1]
         return self.plan.error(float(bound), sure)

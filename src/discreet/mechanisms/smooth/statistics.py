@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers whose smooth sensitivity is known in closed form, each with the relations under which that is proved.
+"""Answers whose smooth sensitivity is known in closed form, each with the relations under which
+that is proved.
 
 | statistic | smooth sensitivity | relations |
 |---|---|---|
@@ -9,9 +10,10 @@
 | `Reciprocal` of a count | exact | add-remove, replace |
 | `Custom`: a function and its `LocalAtDistance` or `SmoothBound` | the caller's | the caller's |
 
-**Guarantee.** `measure(records, t)` returns the exact answer and a bound that is at least the local sensitivity and
-(t + 2**-31)-smooth. Both are total functions of the records: NaN and what is no number count as the middle of the bounds.
-Proofs: smooth.proof.md, §§3-4. What would break it: bounds that were read off the data.
+**Guarantee.** `measure(records, t)` returns the exact answer and a bound that is at least the local
+sensitivity and (t + 2**-31)-smooth. Both are total functions of the records: NaN and what is no
+number count as the middle of the bounds. Proofs: smooth.proof.md, §§3-4. What would break it:
+bounds that were read off the data.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import is_true, number, numbers_within, results, rows, total
+from discreet.mechanisms.expression import CallRepr
 from discreet.mechanisms.quantile import read_quantile
 from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, clamp_bound
@@ -43,11 +46,11 @@ BOTH, REPLACE = ("replace", "add-remove"), ("replace",)
 _MOST_TYPICAL = 1 << 17  # records of a public guess
 
 
-class Statistic(ABC):
+class Statistic(CallRepr, ABC):
     """An answer and a smooth bound on how far one record moves it.
 
-    **Guarantee.** What a subclass owes: the bound is at least the local sensitivity and (t + 2**-31)-smooth, for all records.
-    Proofs of those here: smooth.proof.md, §§3-4.
+    **Guarantee.** What a subclass owes: the bound is at least the local sensitivity and (t +
+    2**-31)-smooth, for all records. Proofs of those here: smooth.proof.md, §§3-4.
 
     >>> isinstance(OrderStatistic((0, 10), q=0.5), Statistic)
     True
@@ -69,7 +72,7 @@ class Statistic(ABC):
         """Public records that stand for the secret ones when noise is planned; no guarantee depends on them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Sorted(Statistic):
     """A function of numbers between two public bounds, which are stated as (low, high)."""
 
@@ -99,12 +102,13 @@ class _Sorted(Statistic):
         return np.linspace(low + margin, high - margin, min(size, _MOST_TYPICAL) + 2)[1:-1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OrderStatistic(_Sorted):
-    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record.
+    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such
+    record.
 
-    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity under "replace", and an upper bound of it under
-    "add-remove" (Nissim, Raskhodnikova, Smith 2007; smooth.proof.md, §3).
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity under "replace", and an
+    upper bound of it under "add-remove" (Nissim, Raskhodnikova, Smith 2007; smooth.proof.md, §3).
 
     >>> value, bound = OrderStatistic((0, 10), q=0.5).measure([3, 1, 4], t=0.1)
     >>> value, bound >= 2
@@ -143,11 +147,13 @@ class OrderStatistic(_Sorted):
         return Fraction(float(y[k])), Fraction(widest_window(y, k, k, t))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrimmedMean(_Sorted):
-    """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records.
+    """The mean of the records without the m smallest and the m largest; m is a count, or a share of
+    all records.
 
-    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity, under "replace" only (smooth.proof.md, §3).
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity, under "replace" only
+    (smooth.proof.md, §3).
 
     >>> TrimmedMean((0, 10), trim=1).measure([3, 1, 4], t=0.1)[0]
     Fraction(3, 1)
@@ -185,7 +191,7 @@ class TrimmedMean(_Sorted):
         return total(y[first : last + 1]) / left, Fraction(widest_window(y, first, last, t)) / left
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InterquantileRange(_Sorted):
     """The distance of two quantiles; its bound is the sum of theirs.
 
@@ -218,7 +224,7 @@ class InterquantileRange(_Sorted):
         return ends[1][0] - ends[0][0], ends[0][1] + ends[1][1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reciprocal(Statistic):
     """1 / max(count, 1) of the records for which `where` holds; of all of them without it.
 
@@ -247,13 +253,14 @@ class Reciprocal(Statistic):
         return [1] * min(size, _MOST_TYPICAL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Custom(Statistic):
     """A caller's function, and how far one record moves it.
 
     Where `f` raises or returns no number, the answer is `low`; the caller's proof must cover that.
 
-    **Guarantee.** As `Statistic`, if `sensitivity` is true; `check_callback` and `check_smooth_bound` try it on small data.
+    **Guarantee.** As `Statistic`, if `sensitivity` is true; `check_callback` and
+    `check_smooth_bound` try it on small data.
 
     >>> share = LocalAtDistance(at=lambda records, j: 1 / 4, at_most=1 / 4)
     >>> Custom(lambda x: sum(x) / 4, share, 0, 1).measure([0, 1, 1, 0], t=0.1)[0]

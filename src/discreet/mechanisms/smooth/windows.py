@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The widest discounted window of sorted numbers: what smooth sensitivity is for order statistics and trimmed means.
+"""The widest discounted window of sorted numbers: what smooth sensitivity is for order statistics
+and trimmed means.
 
-    widest_window(y, first, last, t)     # max of exp(-t j) (y[b] - y[a]) over a <= first, b >= last, j = b - a - width >= 0
+    widest_window(y, first, last, t)  # max of exp(-t j) (y[b] - y[a]) over a <= first, b >= last, j = b - a - width >= 0
 
-**Guarantee.** The answer lies in [W, W (1 + 2**-31)], where W is the greater of that maximum and of 2**-200 (y[-1] - y[0]).
+**Guarantee.** The answer lies in [W, W (1 + 2**-31)], where W is the greater of that maximum and of
+2**-200 (y[-1] - y[0]).
 
-Why it holds: the best b does not fall as a grows, so the rows are searched by halves, in O(n log n); and neither rounding
-nor a choice between nearly equal candidates loses more than a share of 2**-33 (smooth.proof.md, §4).
-What would break it: an `exp` that is wrong by more than a share of 2**-44; numbers that are not sorted.
+Why it holds: the best b does not fall as a grows, so the rows are searched by halves, in O(n log
+n); and neither rounding nor a choice between nearly equal candidates loses more than a share of
+2**-33 (smooth.proof.md, §4). What would break it: an `exp` that is wrong by more than a share of
+2**-44; numbers that are not sorted.
 """
 
 from __future__ import annotations

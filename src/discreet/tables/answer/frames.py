@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import privacy
 from discreet.errors import BadDescription, MissingExtra
-from discreet.paths import place_for, unwritable
+from discreet.paths import place_for, unwritable_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ def _open_place(path: str | Path) -> Iterator[Path]:
     try:
         yield place_for(path)
     except OSError as error:
-        raise unwritable(path, error.strerror or "the system refuses") from None
+        raise unwritable_error(path, error.strerror or "the system refuses") from None
 
 
 def _unreadable_answer_error(code: str, reason: str) -> BadDescription:

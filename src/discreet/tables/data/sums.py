@@ -131,7 +131,8 @@ class GroupScheme:
 
     With m groups w = fine if m ≤ full, else ⌊full · fine / m⌋ (norm 1) or ⌊√⌊full · fine² / m⌋⌋
     (norm 2); 0 if m > most. So its vector has norm full · fine (norm 1) or √full · fine (norm 2) at
-    most. For norm 2, full · fine² < 2^52. Features are not used.
+    most. For norm 2, full · fine² < 2^52. Features do not count; an engine may prepare them, because the
+    next request about these groups asks for them.
     """
 
     most: int

@@ -35,6 +35,10 @@ class PreparedCache(Generic[K, V]):
         self._cached_pairs.move_to_end(key)
         return self._cached_pairs[key]
 
+    def keys(self) -> tuple[K, ...]:
+        """The keys of all things that are there."""
+        return tuple(self._cached_pairs)
+
     def find(self, key: K) -> V | None:
         """The thing of a key, if it is there."""
         return self._cached_pairs.get(key)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -228,7 +228,7 @@ class DuckDB(SqlEngine):
         """The keys of the groups that are chosen by their weights; the keys of others stay in DuckDB."""
         if self._may_change(asked.rows):
             return groups_from_sums(self, asked, choose)
-        names = Pairs.of(asked).key_names
+        names, asked = Pairs.of(asked).key_names, replace(asked, features=())
         # one question at a time: a table that another one needs is not forgotten meanwhile
         with self._asking():
             self.check(asked)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in Polars, inside this process.
 
-**Guarantee.** As `engine`. The pairs of unit and group of the last few questions, and the weights of groups, are kept, as a function of the frames and
+**Guarantee.** As `engine`. The pairs of unit and group of the last few questions, and the sums of all groups, are kept, as a function of the frames and
 files that were opened; whatever is asked next of the same pairs is made from them. A lazy frame may say something
 else each time: its rows are collected once for each question, and nothing is kept of them.
+
+Pairs are made of a part of the units at a time, with texts as places in a list, so that a table of them is the most that memory has to hold.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -41,6 +44,7 @@ from discreet.tables.data.sums import (
     Scheme,
     UnitSizes,
 )
+from discreet.tables.data.types import TEXT, WIDEST
 from discreet.tables.engines import forks
 from discreet.tables.engines.base import EngineBase, Found
 from discreet.tables.engines.cache import PreparedCache
@@ -55,6 +59,15 @@ __all__ = ["Polars", "open_polars"]
 
 UNIT = "u"
 Needed = Mapping[Read, None]
+#: A table, with all rows of a unit in one part.
+Parts = list[pl.DataFrame]
+#: So many rows are grouped at a time.
+_ROWS_AT_ONCE = 1_000_000
+_MOST_PARTS = 64
+#: Rows before they are added up, in as few bytes as the type of a feature allows.
+_SMALL = ((1 << 15, pl.Int16), (1 << 31, pl.Int32))
+#: The rows of a pair; Polars counts them in fewer bytes.
+_ROWS = pl.col("n").cast(pl.Int64)
 
 
 class Polars(EngineBase):
@@ -72,15 +85,15 @@ class Polars(EngineBase):
         super().__init__(tables)
         self._frames, self._frozen, self._live = dict(frames), frozen, live
         self._names: dict[Read, str] = {}
-        self._prepared: PreparedCache[Pairs, pl.DataFrame] = PreparedCache(lambda _: None)
-        self._group_weights: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
+        self._prepared: PreparedCache[Pairs, Parts] = PreparedCache(lambda _: None)
+        self._group_sums: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
 
     def _name(self, read: Read) -> str:
         return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
     def _let_go(self) -> None:
         self._prepared.clear()
-        self._group_weights.clear()
+        self._group_sums.clear()
 
     def _wake(self) -> None:
         """Frames cross a fork; the threads that carry them out do not."""
@@ -162,48 +175,89 @@ class Polars(EngineBase):
 
     # --- pairs, weights, answers -------------------------------------------------------------------
 
-    def _pairs(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """u, k0 …, n, v0 … for each unit and group, from the unit and the cells of rows."""
-        write = self._writer().write
+    def _rows_with_features(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """u, k0 …, v0 … for each row, from the unit and the cells of rows; of single rows n too."""
+        write, single = self._writer().write, self._single(pairs.rows)
         keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
+        if not single:
+            texts = pl.Categorical(pl.Categories.random())
+            listed = {
+                name for key, name in zip(pairs.keys, pairs.key_names, strict=True) if key.type.kind == TEXT
+            }
+            keys = {name: key.cast(texts) if name in listed else key for name, key in keys.items()}
         values = {}
         for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
-            value = write(feature).fill_null(narrow(0))
-            values[name] = value if is_narrow_sum(feature) else value.cast(pl.Int128)
+            value, reach = write(feature).fill_null(narrow(0)), feature.type.reach
+            small = next((kind for most, kind in _SMALL if reach < most and not single), pl.Int64)
+            values[name] = value.cast(small if is_narrow_sum(feature) else pl.Int128)
         valued = frame.with_columns(**keys, **values)
-        if self._single(pairs.rows):
+        if single:
             return valued.with_columns(n=narrow(1)).select(*keys, "n", *values)
-        counted = pl.len().cast(pl.Int64).alias("n")
-        return valued.group_by(UNIT, *keys).agg(counted, *(pl.col(name).sum() for name in values))
+        return valued.select(UNIT, *keys, *values)
 
-    def _cached_pairs(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
+    def _group_pairs(self, pairs: Pairs, rows: pl.DataFrame) -> Parts:
+        """u, k0 …, n, v0 … for each unit and group, from the rows with their keys and features."""
+        sums = [
+            pl.col(name).cast(pl.Int64 if is_narrow_sum(feature) else pl.Int128).sum()
+            for feature, name in zip(pairs.features, pairs.sum_names, strict=True)
+        ]
+        return [
+            _shrink(part.group_by(UNIT, *pairs.key_names).agg(pl.len().alias("n"), *sums).collect(), pairs)
+            for part in _parts_of(rows)
+        ]
+
+    def _cached_pairs(self, pairs: Pairs) -> Callable[[], Parts]:
         """The pairs, from memory if they are there."""
         rows = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         single = self._single(pairs.rows)
 
-        def of_present() -> pl.DataFrame:
+        def of_present() -> Parts:
             stored = rows.collect().lazy()
+            if single:
+                return [self._rows_with_features(pairs, stored).collect()]
             # a frame that was evaluated twice on its way may have told the filter something else
-            known = stored if single else stored.filter(pl.col(UNIT).is_not_null())
-            return self._pairs(pairs, known).collect()
+            known = stored.filter(pl.col(UNIT).is_not_null())
+            return self._group_pairs(pairs, self._rows_with_features(pairs, known).collect())
 
-        def make() -> pl.LazyFrame:
-            self._frozen.check()
-            if self._live.isdisjoint(all_tables(pairs.rows)):
-                frame = self._prepared.get(pairs, self._pairs(pairs, rows).collect)
-            else:
-                frame = of_present()
-            self._frozen.check()
-            return frame.lazy()
+        def of_frozen() -> Parts:
+            valued = self._rows_with_features(pairs, rows)
+            return (
+                [valued.collect()] if single else self._group_pairs(pairs, valued.collect(engine="streaming"))
+            )
 
-        self._pairs(pairs, rows)  # refuses what cannot be asked, before anything is run
+        def make() -> Parts:
+            self._frozen.check()
+            parts = self._prepared.get(pairs, of_frozen) if self._is_frozen(pairs.rows) else of_present()
+            self._frozen.check()
+            return parts
+
+        self._rows_with_features(pairs, rows)  # refuses what cannot be asked, before anything is run
 
         return make
 
+    def _is_frozen(self, rows: Relation) -> bool:
+        """Whether the rows are the same each time."""
+        return self._live.isdisjoint(all_tables(rows))
+
     def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
-        pairs = Pairs.of(asked)
+        pairs = self._known_pairs(Pairs.of(asked))
         made = self._cached_pairs(pairs)
-        return lambda: self._answer(asked, pairs, made()).collect().rows()
+
+        def work() -> Found:
+            if not asked.among or not self._is_frozen(asked.rows):
+                return self._answer(asked, pairs, made()).rows()
+            everything = replace(asked, among=())
+            self._frozen.check()
+            sums = self._group_sums.get(everything, lambda: self._answer(everything, pairs, made()))
+            self._frozen.check()
+            return _among(asked, sums.lazy()).collect().rows()
+
+        return work
+
+    def _known_pairs(self, pairs: Pairs, wider: Pairs | None = None) -> Pairs:
+        """Pairs that are there and cover these; or else these, or wider ones."""
+        known = (other for other in reversed(self._prepared.keys()) if other.covers(pairs))
+        return next(known, wider or pairs)
 
     def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
         """The keys of the groups that are chosen by their weights; no other key becomes an object of Python."""
@@ -219,50 +273,62 @@ class Polars(EngineBase):
 
     def _weights(self, asked: BoundedSums) -> pl.DataFrame:
         """k0 …, s0 of all groups that weigh something, in the order of their keys."""
-        pairs = Pairs.of(asked)
+        pairs = self._known_pairs(Pairs.of(asked), Pairs.with_features(asked))
         made, weight = self._cached_pairs(pairs), pl.col("s0").cast(pl.Int64)
+        texts = [
+            pl.col(name).cast(type_of(key.type))
+            for key, name in zip(pairs.keys, pairs.key_names, strict=True)
+        ]
 
         def weigh() -> pl.DataFrame:
-            summed = self._answer(asked, pairs, made()).with_columns(weight)
-            return summed.sort(*pairs.key_names, nulls_last=True).collect()
+            summed = self._answer(asked, pairs, made()).with_columns(weight, *texts)
+            return summed.sort(*pairs.key_names, nulls_last=True)
 
         self._frozen.check()
-        return self._group_weights.get(asked, weigh)
+        return self._group_sums.get(replace(asked, features=()), weigh)
 
-    def _answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _answer(self, asked: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
+        """k0 …, s0 …: the sums of the parts, added up one after the other."""
+        summed = self._part_of_answer(asked, pairs, parts[0].lazy()).collect()
+        for part in parts[1:]:
+            both = pl.concat([summed, self._part_of_answer(asked, pairs, part.lazy()).collect()]).lazy()
+            sums = pl.all().exclude(pairs.key_names).sum()
+            summed = (
+                both.group_by(*pairs.key_names).agg(sums) if asked.keys else both.select(sums)
+            ).collect()
+        if isinstance(asked.scheme, GroupScheme) and asked.keys:
+            return summed.filter(pl.col("s0") > wide(0))
+        return summed
+
+    def _part_of_answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         once = isinstance(asked.scheme, OnceScheme)
-        weighted = frame if once else self._with_weights(asked, frame)
-        sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked)
+        weighted = frame if once else self._with_weights(asked, pairs, frame)
+        sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked, pairs)
         if not asked.keys:
             return weighted.select(*sums)
-        for name, key, values in wanted_parts(asked):
-            known = pl.Series(
-                [cells_of(value) for value in values if value is not None], dtype=type_of(key.type)
-            )
-            wanted = pl.col(name).is_in(known.implode())
-            weighted = weighted.filter(wanted | pl.col(name).is_null() if None in values else wanted)
-        summed = weighted.group_by(*pairs.key_names).agg(*sums)
-        return summed.filter(pl.col("s0") > wide(0)) if isinstance(asked.scheme, GroupScheme) else summed
+        return _among(asked, weighted).group_by(*pairs.key_names).agg(*sums)
 
-    def _with_weights(self, asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_weights(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
         scheme = asked.scheme
         measured = {"m": narrow(1)}
         if isinstance(scheme, NormScheme):
-            steps = [_steps(asked, scheme, place).cast(pl.Int128) for place in range(len(asked.features))]
+            steps = [_steps(asked, pairs, place, scheme.cells[place]) for place in range(len(asked.features))]
             if asked.present:
                 steps.append(wide(min(-(-asked.present // scheme.cells[-1]), STEPS)))
             zero = [wide(0)]
             measured = {
-                "length": reduce(add, steps or zero),
-                "square": reduce(add, [step * step for step in steps or zero]),
+                "length": reduce(add, [step.cast(pl.Int128) for step in steps or zero]),
+                "square": reduce(add, [(step * step).cast(pl.Int128) for step in steps or zero]),
             }
         elif isinstance(scheme, MassScheme):
-            sizes = [_value(asked, place).cast(pl.Int128).abs() for place in range(len(asked.features))]
+            sizes = [
+                _value(asked, pairs, place).cast(pl.Int128).abs() for place in range(len(asked.features))
+            ]
             capped = [size.clip(wide(0), wide(HEAVIEST)) for size in sizes]
             measured = {"mass": reduce(add, capped or [wide(0)])}
         elif isinstance(scheme, RowScheme):
-            measured = {"m": pl.col("n")}
+            measured = {"m": _ROWS}
         frame = frame.with_columns(**measured)
         if self._single(asked.rows):
             return frame.with_columns(w=_weight(scheme))
@@ -271,7 +337,7 @@ class Polars(EngineBase):
 
     def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         made = self._cached_pairs(Pairs.for_sizes(asked))
-        measured = pl.col("n").sum() if asked.norm == 1 else (pl.col("n") * pl.col("n")).sum()
+        measured = _ROWS.sum() if asked.norm == 1 else (_ROWS * _ROWS).sum()
         root = _root(pl.col("size"))
         exact = pl.when(root * root == pl.col("size")).then(root).otherwise(root + narrow(1))
         size = exact if asked.norm == 2 else pl.col("size")
@@ -279,10 +345,12 @@ class Polars(EngineBase):
         place = edges.search_sorted(size, side="left").cast(pl.Int64)
 
         def work() -> Found:
-            frame = made()
             single = self._single(asked.rows)
-            units = frame.select(size=pl.col("n")) if single else frame.group_by(UNIT).agg(size=measured)
-            return units.select(bin=place).group_by("bin").agg(pl.len()).collect().rows()
+            units = [
+                part.lazy().select(size=_ROWS) if single else part.lazy().group_by(UNIT).agg(size=measured)
+                for part in made()
+            ]
+            return pl.concat(units).select(bin=place).group_by("bin").agg(pl.len()).collect().rows()
 
         return work
 
@@ -298,13 +366,39 @@ class Polars(EngineBase):
         return lambda: keys.collect().is_duplicated().any()
 
 
-def _sums_of(asked: BoundedSums) -> list[pl.Expr]:
+def _parts_of(rows: pl.DataFrame) -> list[pl.LazyFrame]:
+    """The rows in parts, with all rows of a unit in one of them."""
+    parts = min(_MOST_PARTS, -(-rows.height // _ROWS_AT_ONCE))
+    kind = rows.schema[UNIT]
+    # Equal real numbers may differ in their bits, and with them in their hash.
+    if parts <= 1 or not (kind.is_integer() or kind == pl.String):
+        return [rows.lazy()]
+    part = (rows[UNIT].hash() % parts).cast(pl.UInt8)
+    return [rows.lazy().filter(pl.lit(part) == number) for number in range(parts)]
+
+
+def _shrink(part: pl.DataFrame, pairs: Pairs) -> pl.DataFrame:
+    """Units and sums in as few bytes as they need."""
+    names = [name for name in (UNIT, *pairs.sum_names) if part.schema[name] == pl.Int64]
+    return part.with_columns(part[name].shrink_dtype() for name in names)
+
+
+def _among(asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Without most of the groups that are not asked for."""
+    for name, key, values in wanted_parts(asked):
+        known = pl.Series([cells_of(value) for value in values if value is not None], dtype=type_of(key.type))
+        wanted = pl.col(name).is_in(known.implode())
+        frame = frame.filter(wanted | pl.col(name).is_null() if None in values else wanted)
+    return frame
+
+
+def _sums_of(asked: BoundedSums, pairs: Pairs) -> list[pl.Expr]:
     weight = pl.col("w")
     if isinstance(asked.scheme, GroupScheme):
         return [weight.cast(pl.Int128).sum().alias("s0")]
     sums = []
     for place in range(len(asked.features)):
-        value = _value(asked, place)
+        value = _value(asked, pairs, place)
         narrow_product = is_narrow_product(asked, place)
         product = (
             (weight * value).cast(pl.Int128)
@@ -317,19 +411,23 @@ def _sums_of(asked: BoundedSums) -> list[pl.Expr]:
     return sums
 
 
-def _value(asked: BoundedSums, place: int) -> pl.Expr:
+def _value(asked: BoundedSums, pairs: Pairs, place: int) -> pl.Expr:
     """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
     feature = asked.features[place]
     if not isinstance(feature, Constant):
-        return pl.col(Pairs.of(asked).name_of(feature))
+        value = pl.col(pairs.name_of(feature))
+        return value.cast(pl.Int64) if is_narrow_sum(feature) else value
     number = narrow if is_narrow_sum(feature) else wide
-    return pl.col("n") * number(feature.value or 0)
+    return _ROWS * number(feature.value or 0)
 
 
-def _steps(asked: BoundedSums, scheme: NormScheme, place: int) -> pl.Expr:
+def _steps(asked: BoundedSums, pairs: Pairs, place: int, cells: int) -> pl.Expr:
     """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
-    cells = scheme.cells[place]
-    size = _value(asked, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
+    if is_narrow_sum(asked.features[place]):
+        # |v| and cells have 2^62 at most, and so their sum fits.
+        size = _value(asked, pairs, place).abs().clip(narrow(0), narrow(min(cells * STEPS, WIDEST)))
+        return (size + narrow(cells - 1)) // narrow(cells)
+    size = _value(asked, pairs, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
     return (size + wide(cells - 1)) // wide(cells)
 
 

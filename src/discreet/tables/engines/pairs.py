@@ -35,11 +35,22 @@ class Pairs:
         """The column with the sums of a feature that is not constant."""
         return self.sum_names[self.features.index(feature)]
 
+    def covers(self, other: Pairs) -> bool:
+        """Whether everything that is made from `other` can be made from these."""
+        alike = (self.rows, self.keys) == (other.rows, other.keys)
+        return alike and set(self.features) >= set(other.features)
+
     @staticmethod
     def of(asked: BoundedSums) -> Pairs:
         """The pairs of a question; features do not matter where every unit counts once."""
-        features = () if isinstance(asked.scheme, GroupScheme | OnceScheme) else asked.features
-        summed = dict.fromkeys(feature for feature in features if not isinstance(feature, Constant))
+        if isinstance(asked.scheme, GroupScheme | OnceScheme):
+            return Pairs(asked.rows, asked.keys, ())
+        return Pairs.with_features(asked)
+
+    @staticmethod
+    def with_features(asked: BoundedSums) -> Pairs:
+        """The same with all features, which the next question about these groups may ask for."""
+        summed = dict.fromkeys(feature for feature in asked.features if not isinstance(feature, Constant))
         return Pairs(asked.rows, asked.keys, tuple(summed))
 
     @staticmethod

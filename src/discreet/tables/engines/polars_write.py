@@ -28,6 +28,7 @@ __all__ = ["PolarsWriter", "cell", "narrow", "plain", "type_of", "wide"]
 
 _TYPES = {TEXT: pl.String(), TRUTH: pl.Boolean()}
 _PER_MICRO = {"ns": 1000}
+_WITHIN_64_BITS = {"Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32"}
 _MICROS = {"ms": 1000, "us": 1}
 
 
@@ -63,6 +64,8 @@ def wide(value: int) -> pl.Expr:
 
 
 def _whole(column: SourceColumn, of: Type) -> pl.Expr:
+    if not of.places and column.native in _WITHIN_64_BITS:
+        return pl.col(column.name).cast(pl.Int64).clip(narrow(of.low), narrow(of.high))
     low, high = of.low >> of.places, -(-of.high >> of.places)
     cells = _between(pl.col(column.name), low, high) * (1 << of.places)
     return _between(cells, of.low, of.high)

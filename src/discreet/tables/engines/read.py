@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.exact import binary_above, binary_below
 from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
@@ -98,8 +99,7 @@ def _real(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
 
 def double_beyond(end: Fraction, outwards: float) -> float:
     """The double nearest to an end, or the next one beyond it if that is inside."""
-    near = float(end)
-    return near if (near <= end if outwards < 0 else near >= end) else math.nextafter(near, outwards)
+    return binary_below(end) if outwards < 0 else binary_above(end)
 
 
 def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:

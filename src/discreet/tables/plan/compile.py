@@ -46,7 +46,7 @@ from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.split import split_budget
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
-from discreet.tables.plan.totals import DOWN_WEIGHTED, TotalsStrategy
+from discreet.tables.plan.totals import DOWN_WEIGHTED, Totals, TotalsStrategy
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -145,7 +145,9 @@ class TableMechanism(Mechanism):
         if self.selection is None:
             assert self.groups is not None
             return self.groups, {}
-        selected = self.selection.draw(data.engine)
+        totals = [stage for stage in self.stages if isinstance(stage, Totals)]
+        features = dict.fromkeys(feature for stage in totals for feature in stage.sums.features)
+        selected = self.selection.draw(data.engine, tuple(features))
         return selected.groups, selected.columns
 
 

@@ -42,6 +42,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
+from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
@@ -84,8 +85,8 @@ class KeySelection:
     unit: str
     estimates: dict[str, ColumnEstimate] = field(default_factory=dict)
 
-    def draw(self, engine: Engine) -> SelectedGroups:
-        """The selected groups, with their columns."""
+    def draw(self, engine: Engine, features: Sequence[Expr] = ()) -> SelectedGroups:
+        """The selected groups, with their columns; `features` are those that are summed in them next."""
         selected_weights: list[int] = []
 
         def choose(weights: Integers) -> Integers:
@@ -94,7 +95,7 @@ class KeySelection:
             selected_weights.extend(noisy[places].tolist())
             return places
 
-        groups = selected_groups(engine, self.sums, choose)
+        groups = selected_groups(engine, replace(self.sums, features=tuple(features)), choose)
         weight_by_group = dict(zip(groups, selected_weights, strict=True))
         groups = sorted_groups(groups)
         weights = [weight_by_group[group] for group in groups]

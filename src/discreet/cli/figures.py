@@ -18,7 +18,7 @@ _DELTA = 1e-6
 _RUNS = 100
 
 
-def draw_picture(guarantee: Guarantee, path: str | None, kind: str | None, delta: float | None) -> str | None:
+def draw_figure(guarantee: Guarantee, path: str | None, kind: str | None, delta: float | None) -> str | None:
     """Draw the figure into the file, if one is named; return its name."""
     if path is None and kind is None:
         return None
