@@ -295,7 +295,7 @@ def test_values_are_computed_as_engines_compute_them():
             columns[read.table, read.column, kind.places] = Values(
                 cells, np.array([cell is None for cell in raw])
             )
-        found = evaluate(expr, Assignment(columns, {}, len(rows))).listed()
+        found = evaluate(expr, Assignment(columns, {}, len(rows))).to_list()
         assert found == [value(expr, row) for row in rows], expr
         seen += 1
     assert seen > 200

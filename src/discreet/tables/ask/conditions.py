@@ -23,8 +23,8 @@ __all__ = [
     "ends_by",
     "is_same",
     "may_hold_beyond",
-    "needed",
-    "rebuilt",
+    "needed_columns",
+    "rebuild",
 ]
 
 #: A least and a greatest number of cells.
@@ -93,12 +93,12 @@ def _regrid(read: Expr, low: int, high: int, expr: Expr) -> Ends:
     if shift == 0:
         return low, high
     # A cell holds the numbers up to the next one.
-    first = -WIDEST if low == -WIDEST else _scaled(low, shift)
-    last = WIDEST if high == WIDEST else _scaled(high + 1, shift)
+    first = -WIDEST if low == -WIDEST else _move_point(low, shift)
+    last = WIDEST if high == WIDEST else _move_point(high + 1, shift)
     return first, last
 
 
-def _scaled(cell: int, shift: int) -> int:
+def _move_point(cell: int, shift: int) -> int:
     return cell << shift if shift >= 0 else cell >> -shift
 
 
@@ -109,13 +109,13 @@ def may_hold_beyond(condition: Expr, part: Read, beyond: Ends) -> bool:
     if all(part.of.low <= read.of.low and read.of.high <= part.of.high for read in reads):
         return False
 
-    def moved(expr: Expr) -> Expr:
+    def with_moved_column(expr: Expr) -> Expr:
         if not isinstance(expr, Read) or not is_same(expr, part):
-            return rebuilt(expr, moved)
+            return rebuild(expr, with_moved_column)
         low, high = (min(max(end, expr.of.low), expr.of.high) for end in beyond)
         return Read(expr.table, expr.column, Type(expr.of.kind, low, high, expr.of.places, null=False))
 
-    return _may_be(moved(condition), truth=True)
+    return _may_be(with_moved_column(condition), truth=True)
 
 
 def _may_be(condition: Expr, *, truth: bool) -> bool:
@@ -146,7 +146,7 @@ def _may_be(condition: Expr, *, truth: bool) -> bool:
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "<>", "<>": "="}
 
 
-def needed(condition: Expr) -> frozenset[tuple[str, str]]:
+def needed_columns(condition: Expr) -> frozenset[tuple[str, str]]:
     """Columns that are not NULL where a condition is TRUE."""
     if isinstance(condition, e.Not):
         inner = condition.of
@@ -154,7 +154,7 @@ def needed(condition: Expr) -> frozenset[tuple[str, str]]:
             return _strict(inner.of)
         return _strict(inner)
     if isinstance(condition, e.Logic):
-        parts = [needed(item) for item in condition.items]
+        parts = [needed_columns(item) for item in condition.items]
         return frozenset().union(*parts) if condition.op == "and" else frozenset.intersection(*parts)
     return _strict(condition)
 
@@ -168,7 +168,7 @@ def _strict(expr: Expr) -> frozenset[tuple[str, str]]:
     return frozenset[tuple[str, str]]().union(*(_strict(part) for part in expr.parts))
 
 
-def rebuilt(expr: Expr, make: Callable[[Expr], Expr]) -> Expr:
+def rebuild(expr: Expr, make: Callable[[Expr], Expr]) -> Expr:
     """The same expression of other parts."""
 
     def inside(value: Any) -> Any:

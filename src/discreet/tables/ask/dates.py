@@ -76,7 +76,7 @@ def is_dated(term: Term) -> bool:
 
 def date_part(name: str, term: Term) -> Expr:
     """The year, month, … of a date."""
-    of = _dated(term)
+    of = _require_dated(term)
     if name in _CLOCK and of.type.kind == DATE:
         raise expression_error(
             f"a date has no {name}.", "only a timestamp has them.", f"EXTRACT({name} FROM seen_at)"
@@ -86,7 +86,7 @@ def date_part(name: str, term: Term) -> Expr:
 
 def to_date(term: Term) -> Expr:
     """The day of a moment in UTC."""
-    of = _dated(term)
+    of = _require_dated(term)
     if of.type.kind == DATE:
         return of
     if isinstance(of, Constant):
@@ -96,7 +96,7 @@ def to_date(term: Term) -> Expr:
 
 def to_moment(term: Term) -> Expr:
     """The first moment of a date in UTC."""
-    of = _dated(term)
+    of = _require_dated(term)
     if of.type.kind == MOMENT:
         return of
     return _constant(of.value * civil.DAY, MOMENT) if isinstance(of, Constant) else expr.AsMoment(of)
@@ -106,7 +106,7 @@ def truncate(name: str, term: Term) -> Expr:
     """The first day of a year, quarter, month, week or day; the first moment of an hour, minute or
     second.
     """
-    of = _dated(term)
+    of = _require_dated(term)
     if name not in civil.TRUNCATED:
         raise expression_error(
             f"{name} is no part to which a date can be truncated.",
@@ -148,7 +148,7 @@ def shift(term: Term, by: Interval) -> Expr:
     """A date or moment later by an interval: months first (the last day of a month that is too
     short), then days and hours. A date stays one unless hours are added.
     """
-    of = _dated(term)
+    of = _require_dated(term)
     if by.micros and of.type.kind == DATE:
         of = to_moment(of)
     if by.months:
@@ -157,7 +157,7 @@ def shift(term: Term, by: Interval) -> Expr:
     if not cells:
         return of
     moved = expr.Shifted(of, cells)
-    return _constant(of.value + cells, of.type.kind) if isinstance(of, Constant) else _typed(moved)
+    return _constant(of.value + cells, of.type.kind) if isinstance(of, Constant) else _with_type(moved)
 
 
 def _by_months(of: Expr, months: int) -> Expr:
@@ -173,12 +173,14 @@ def _by_months(of: Expr, months: int) -> Expr:
     edges = tuple(int(day) * unit for day in listed[changes])
     values = tuple(int(days) * unit for days in moved[[0, *changes.tolist()]])
     steps = expr.Steps(of, edges, values)
-    return _constant(steps.moved(of.value), of.type.kind) if isinstance(of, Constant) else _typed(steps)
+    return (
+        _constant(steps.value_at(of.value), of.type.kind) if isinstance(of, Constant) else _with_type(steps)
+    )
 
 
 def at_time_zone(term: Term, zone: str) -> Expr:
     """What clocks of a time zone show at a moment."""
-    of = _dated(term)
+    of = _require_dated(term)
     if of.type.kind == DATE:
         raise wrong_kind_error("AT TIME ZONE needs a timestamp", of)
     if any(isinstance(part, expr.Steps) and part.zone for part in _all_parts(of)):
@@ -200,13 +202,13 @@ def at_time_zone(term: Term, zone: str) -> Expr:
         )
     edges, offsets = civil.transitions(zone, of.type.low, of.type.high)
     steps = expr.Steps(of, edges, offsets, zone)
-    return _constant(steps.moved(of.value), MOMENT) if isinstance(of, Constant) else _typed(steps)
+    return _constant(steps.value_at(of.value), MOMENT) if isinstance(of, Constant) else _with_type(steps)
 
 
 def days_between(left: Term, right: Term) -> Expr:
     """left - right: the days between two dates."""
     if kind_of(left) == kind_of(right) == DATE:
-        return _typed(expr.Arithmetic("-", on_grid(left), on_grid(right)))
+        return _with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))
     raise expression_error(
         "a difference of moments is no number.",
         "its unit has to be named.",
@@ -218,8 +220,8 @@ def difference(part: str, start: Term, stop: Term) -> Expr:
     """How many beginnings of a year, month, … lie after one date or moment, up to another."""
     if part in _MONTH_NAMES:
         per = _MONTH_NAMES[part]
-        numbers = [_counted(part, per, to_date(end)) for end in (stop, start)]
-        return _typed(expr.Arithmetic("-", *numbers))
+        numbers = [_count_since_zero(part, per, to_date(end)) for end in (stop, start)]
+        return _with_type(expr.Arithmetic("-", *numbers))
     if part not in civil.TRUNCATED:
         raise expression_error(
             f"{part} is no unit in which dates can be counted.",
@@ -227,15 +229,15 @@ def difference(part: str, start: Term, stop: Term) -> Expr:
             f"DATE_DIFF('day', came_on, left_on)   or, in its place, one of {', '.join(civil.TRUNCATED)}",
         )
     first, last = truncate(part, start), truncate(part, stop)
-    gap = _typed(expr.Arithmetic("-", last, first))
+    gap = _with_type(expr.Arithmetic("-", last, first))
     length = civil.TRUNCATED[part] if part in _CLOCK else 7 if part == "week" else 1
-    return gap if length == 1 else _typed(expr.Quotient(gap, _whole(length or 1)))
+    return gap if length == 1 else _with_type(expr.Quotient(gap, _whole(length or 1)))
 
 
 _MONTH_NAMES = {"year": 1, "quarter": 4, "month": 12}
 
 
-def _counted(part: str, per: int, day: Expr) -> Expr:
+def _count_since_zero(part: str, per: int, day: Expr) -> Expr:
     """Years, quarters or months since year 0."""
     year = expr.DatePart("year", day)
     if per == 1:
@@ -247,7 +249,7 @@ def _whole(value: int) -> Expr:
     return on_grid(Fraction(value))
 
 
-def _dated(term: Term) -> Expr:
+def _require_dated(term: Term) -> Expr:
     if is_dated(term) and isinstance(term, Expr):
         return term
     raise wrong_kind_error("a date is needed here", term)
@@ -257,7 +259,7 @@ def _constant(cells: int, kind: str) -> Constant:
     return Constant(cells, Type(kind, cells, cells, null=False))
 
 
-def _typed(built: Expr) -> Expr:
+def _with_type(built: Expr) -> Expr:
     """The expression, after its type is computed: one that leaves 64 bits is refused here."""
     assert built.type.kind
     return built

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.conditions import Ends, ends_by, may_hold_beyond, needed, rebuilt
+from discreet.tables.ask.conditions import Ends, ends_by, may_hold_beyond, needed_columns, rebuild
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import civil
 from discreet.tables.data import expr as e
@@ -79,7 +79,7 @@ class Facts:
 
     def is_present(self, read: Read) -> bool:
         """Whether a condition excludes that a column is NULL."""
-        return any((read.table, read.column) in needed(condition) for condition in self.conditions)
+        return any((read.table, read.column) in needed_columns(condition) for condition in self.conditions)
 
 
 def domain(expr: Expr, facts: Facts) -> tuple[Any, ...] | None:
@@ -105,11 +105,11 @@ def domain(expr: Expr, facts: Facts) -> tuple[Any, ...] | None:
 def joint_domain(exprs: Sequence[Expr], facts: Facts) -> list[tuple[Any, ...]] | None:
     """The combinations of values that several expressions can have in one row."""
     search = _Search(facts, exprs)
-    parts = search.merged([search.parts_of(expr) for expr in exprs])
+    parts = search.merge([search.parts_of(expr) for expr in exprs])
     if parts is None:
         return None
-    assignment = search.kept(parts)
-    columns = [evaluate(expr, assignment).listed() for expr in exprs]
+    assignment = search.allowed_combinations(parts)
+    columns = [evaluate(expr, assignment).to_list() for expr in exprs]
     rows = dict.fromkeys(zip(*columns, strict=True))
     if len(rows) > MOST and not search.has_list:
         return None
@@ -170,12 +170,12 @@ class _Search:
             return ()
         if isinstance(expr, Read):
             return None if self.candidates(expr) is None else (expr,)
-        inner = self.merged([self.parts_of(part) for part in expr.parts])
+        inner = self.merge([self.parts_of(part) for part in expr.parts])
         if inner is not None:
             return inner
         return None if self.candidates(expr) is None else (expr,)
 
-    def merged(self, lists: Sequence[tuple[Expr, ...] | None]) -> tuple[Expr, ...] | None:
+    def merge(self, lists: Sequence[tuple[Expr, ...] | None]) -> tuple[Expr, ...] | None:
         """All parts, each column once, if their combinations are few."""
         parts: dict[Any, Expr] = {}
         for listed in lists:
@@ -190,23 +190,23 @@ class _Search:
     def candidates(self, part: Expr) -> Values | None:
         """The values of one part, if they are few; conditions on it alone are applied later."""
         if part not in self._found:
-            listed = self._listed(part) if isinstance(part, Read) else None
+            listed = self._list_of(part) if isinstance(part, Read) else None
             self._found[part] = self._of_type(part) if listed is None else listed
         return self._found[part]
 
     def is_listed(self, read: Read) -> bool:
         """Whether a list says what values a column has, so that NULL belongs to none of them."""
         is_known = (read.table, read.column) in self.facts.known
-        return is_known or (self.facts.dataset.tables[read.table].private and self._listed(read) is not None)
+        return is_known or (self.facts.dataset.tables[read.table].private and self._list_of(read) is not None)
 
-    def _listed(self, read: Read) -> Values | None:
+    def _list_of(self, read: Read) -> Values | None:
         at, found = (read.table, read.column), self.facts.declared
         if at not in found:
-            values = self._declared(read)
+            values = self._declared_values(read)
             found[at] = None if values is None else _values(values, read)
         return found[at]
 
-    def _declared(self, read: Read) -> list[Any] | None:
+    def _declared_values(self, read: Read) -> list[Any] | None:
         """The values of a description, of a list in WHERE, of a joined table or of a public table."""
         table = self.facts.dataset.tables.get(read.table)
         if table is None:
@@ -265,10 +265,10 @@ class _Search:
 
     # --- combinations --------------------------------------------------------------------------------
 
-    def kept(self, parts: Sequence[Expr]) -> Assignment:
+    def allowed_combinations(self, parts: Sequence[Expr]) -> Assignment:
         """All combinations of the values of parts that no condition excludes."""
         lists = [cast("Values", self.candidates(part)) for part in parts]
-        self.has_list = any(isinstance(part, Read) and self._listed(part) is not None for part in parts)
+        self.has_list = any(isinstance(part, Read) and self._list_of(part) is not None for part in parts)
         sizes = [len(values.null) for values in lists]
         length = int(np.prod(sizes, dtype=np.int64))
         places = np.unravel_index(np.arange(length), sizes) if sizes else ()
@@ -288,7 +288,7 @@ class _Search:
     def _stands_for_more(self, part: Expr, values: Values, condition: Expr) -> NDArray[np.bool_]:
         """Where a column is at a bound, and a condition may be TRUE for values beyond it."""
         more = np.zeros(len(values.null), dtype=np.bool_)
-        if not isinstance(part, Read) or not part.of.is_ordered or self._listed(part) is not None:
+        if not isinstance(part, Read) or not part.of.is_ordered or self._list_of(part) is not None:
             return more
         low, high = self.facts.ends(part)
         for bound, beyond in (
@@ -382,7 +382,7 @@ def _python(cell: Any, kind: Type) -> Any:
 def _narrow(expr: Expr, facts: Facts) -> Expr:
     """An expression whose columns have the bounds that conditions leave them: for its type only."""
     if not isinstance(expr, Read):
-        return rebuilt(expr, lambda part: _narrow(part, facts))
+        return rebuild(expr, lambda part: _narrow(part, facts))
     old, null = expr.of, expr.of.null and not facts.is_present(expr)
     if not old.is_ordered:
         return Read(expr.table, expr.column, old.with_null(null))

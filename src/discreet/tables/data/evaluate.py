@@ -35,7 +35,7 @@ class Values:
         """The values at some places."""
         return Values(self.cells[places], self.null[places])
 
-    def listed(self) -> list[Any]:
+    def to_list(self) -> list[Any]:
         """The values as Python has them, with None for NULL."""
         pairs = zip(self.cells.tolist(), self.null.tolist(), strict=True)
         return [None if null else cell for cell, null in pairs]

@@ -420,10 +420,10 @@ class Steps(Expr):
         old = self.of.type
         starts = (old.low, *(edge for edge in self.edges if old.low < edge <= old.high))
         stops = (*(edge - 1 for edge in self.edges if old.low < edge <= old.high), old.high)
-        moved = [self.moved(end) for end in (*starts, *stops)]
+        moved = [self.value_at(end) for end in (*starts, *stops)]
         return Type(old.kind, min(moved), max(moved), 0, old.null)
 
-    def moved(self, cell: int) -> int:
+    def value_at(self, cell: int) -> int:
         """The value of one cell."""
         return cell + self.values[bisect_right(self.edges, cell)]
 

@@ -50,7 +50,7 @@ def _(of: e.Truncated) -> Expr:
     cells, length = _cells(of.of), TRUNCATED[of.part]
     if of.of.type.kind == MOMENT and length is not None:
         return _minus(cells, Modulo(cells, length))
-    return _truncated(cells, of.part)
+    return _truncate(cells, of.part)
 
 
 @spelled_out.register
@@ -65,12 +65,12 @@ def _(of: e.DatePart) -> Expr:
     if part == "isodow":  # 1970-01-01 was a Thursday
         return _plus(Modulo(_plus(days, 3), 7), 1)
     if part == "doy":
-        return _plus(_minus(days, _truncated(days, "year")), 1)
+        return _plus(_minus(days, _truncate(days, "year")), 1)
     if part in {"week", "isoyear"}:
         thursday = _minus(_plus(days, 3), Modulo(_plus(days, 3), 7))
         if part == "isoyear":
             return _civil(thursday, "year")
-        return _plus(_over(_minus(thursday, _truncated(thursday, "year")), 7), 1)
+        return _plus(_over(_minus(thursday, _truncate(thursday, "year")), 7), 1)
     return _civil(days, part)
 
 
@@ -106,7 +106,7 @@ def _civil(days: Expr, part: str) -> Expr:
     return _plus(_plus(_times(_over(_plus(days, _MARCH), _ERA), 400), at.year), next_year)
 
 
-def _truncated(days: Expr, part: str) -> Expr:
+def _truncate(days: Expr, part: str) -> Expr:
     """The first day of a year, quarter, month or week."""
     if part == "day":
         return days

@@ -162,7 +162,7 @@ def _difference(scalar: Scalar, arguments: Arguments) -> Term:
     return dates.difference(part, scalar.term(arguments[1]), scalar.term(arguments[2]))
 
 
-def _moved(sign: int) -> Any:
+def _shift_by(sign: int) -> Any:
     def make(scalar: Scalar, arguments: Arguments) -> Term:
         by = _bare(arguments[1])
         moved = _interval(by) if isinstance(by, exp.Interval) else _days(scalar.term(by))
@@ -185,8 +185,8 @@ DATE_FUNCTIONS: dict[str, tuple[int, int, Any]] = {
     "DATE_PART": (2, 2, _date_part),
     "DATE_DIFF": (3, 3, _difference),
     "DATEDIFF": (3, 3, _difference),
-    "DATE_ADD": (2, 2, _moved(1)),
-    "DATE_SUB": (2, 2, _moved(-1)),
+    "DATE_ADD": (2, 2, _shift_by(1)),
+    "DATE_SUB": (2, 2, _shift_by(-1)),
     "DATE": (1, 1, lambda scalar, arguments: dates.to_date(scalar.term(arguments[0]))),
     **{name.upper(): (1, 1, _single(name)) for name in _names()},
 }
