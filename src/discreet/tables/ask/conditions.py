@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.tables.data import expr as e
 from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation, Windowed
 from discreet.tables.data.types import WIDEST, Type
 
 __all__ = [
@@ -35,9 +35,14 @@ def conditions_of(rows: Relation) -> tuple[Expr, ...]:
     """The conditions that are TRUE in every row of a relation; of relations of another kind, none."""
     if isinstance(rows, Filtered):
         return (*_conjuncts(rows.condition), *conditions_of(rows.rows))
-    if isinstance(rows, Lookup):
+    if isinstance(rows, Lookup | Windowed):
         return conditions_of(rows.rows)
-    return (*conditions_of(rows.rows), *conditions_of(rows.other)) if isinstance(rows, Paired) else ()
+    if not isinstance(rows, Paired) or rows.kind == "full":
+        return ()
+    if rows.kind != "inner":  # what is missing on the other side fulfils none of its conditions
+        return conditions_of(rows.rows)
+    joined = () if rows.condition is None else tuple(_conjuncts(rows.condition))
+    return (*joined, *conditions_of(rows.rows), *conditions_of(rows.other))
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.conditions import Ends, ends_by, may_hold_beyond, needed_columns, rebuild
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import civil
@@ -196,8 +197,10 @@ class _Search:
 
     def is_listed(self, read: Read) -> bool:
         """Whether a list says what values a column has, so that NULL belongs to none of them."""
-        is_known = (read.table, read.column) in self.facts.known
-        return is_known or (self.facts.dataset.tables[read.table].private and self._list_of(read) is not None)
+        if (read.table, read.column) in self.facts.known:
+            return True
+        sure = self.facts.dataset.tables[read.table].private and read.table not in self.facts.optional
+        return sure and self._list_of(read) is not None
 
     def _list_of(self, read: Read) -> Values | None:
         at, found = (read.table, read.column), self.facts.declared
@@ -218,7 +221,7 @@ class _Search:
         if table.private:
             return None if column.values is None else [*column.values, *self._missing(read)]
         try:
-            values = [value for (value,) in self.facts.dataset.engine.values(read.table, (read.column,))]
+            values = [value for (value,) in public_values(self.facts.dataset, read.table, (read.column,))]
         except RefusedQuestion:
             return None
         if not all(_is_of(value, read.of) for value in values):

@@ -15,16 +15,16 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import on_grid
-from discreet.tables.ask.conditions import conditions_of
+from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.domain import Facts, domain, joint_domain, shared_parts
 from discreet.tables.ask.question import Key
 from discreet.tables.ask.sql.refuse import node_text, question_error
-from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.ask.sql.selected import SelectedRows
 from discreet.tables.data.expr import Constant, Expr, Read
 from discreet.tables.data.types import NUMBER
 
-__all__ = ["combinations", "facts_of", "key", "key_expression"]
+__all__ = ["combinations", "key", "key_expression"]
 
 #: Every group gets noise and a row of the answer.
 _MOST_GROUPS = 100_000
@@ -33,7 +33,7 @@ _MOST_GROUPS = 100_000
 def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
     """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
-    values = domain(of, facts_of(rows))
+    values = domain(of, rows.facts())
     if values == ():
         raise question_error(
             "DP704",
@@ -42,11 +42,6 @@ def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
             "leave out one of the conditions",
         )
     return Key(name, of, values)
-
-
-def facts_of(rows: SelectedRows) -> Facts:
-    """What is publicly known of the rows."""
-    return Facts(rows.scope.dataset, conditions_of(rows.relation), rows.known, rows.scope.optional())
 
 
 def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
@@ -69,7 +64,7 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
     if column.bounds is not None:
         return scalar.read_clamped(ref)
     of = scalar.read_unclamped(ref)
-    if domain(of, facts_of(rows)) is None:
+    if domain(of, rows.facts()) is None:
         raise _not_a_key_error(node, "a number without bounds")
     return of
 
@@ -85,7 +80,7 @@ def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, 
     for table in dict.fromkeys(tables):
         places = tuple(at for at, other in enumerate(tables) if other == table)
         if table is None:
-            parts += _private_parts(places, keys, facts_of(rows))
+            parts += _private_parts(places, keys, rows.facts())
         else:
             parts.append((places, _joint(table, [keys[at] for at in places], rows)))
     if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
@@ -129,7 +124,7 @@ def _in_order(
 def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     """The groups of several keys that occur together in their public table."""
     columns = [key.of.column for key in keys if isinstance(key.of, Read)]
-    listed = rows.scope.dataset.engine.values(table, tuple(columns))
+    listed = public_values(rows.scope.dataset, table, tuple(columns))
     allowed = [set(key.values or ()) for key in keys]
     groups = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
     # A left join keeps rows without a match, so all keys may be NULL.
