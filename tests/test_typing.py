@@ -61,15 +61,15 @@ print(dp.data.path("adult.toml"), dp.learn, dp.tables, dp.ledger, dp.noise, dp.t
 """
 
 
-def complaints(program: str, folder: Path) -> dict[int, str]:
-    """What mypy says of each line of a program, with its usual settings."""
-    place = folder / "program.py"
-    place.write_text(program, encoding="utf-8")
+def complaints(programs: dict[str, str], folder: Path) -> dict[str, dict[int, str]]:
+    """What mypy says of each line of some programs, with its usual settings, in one run."""
+    for name, program in programs.items():
+        (folder / f"{name}.py").write_text(program, encoding="utf-8")
     options = ["--config-file=", "--cache-dir", str(folder / "cache"), "--no-error-summary", "--no-pretty"]
     # What is inside of the library is checked elsewhere.
     silent = ["--follow-imports=silent", "--ignore-missing-imports", "--check-untyped-defs"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *silent, str(place)],
+        [sys.executable, "-m", "mypy", *options, *silent, *(f"{name}.py" for name in programs)],
         capture_output=True,
         text=True,
         check=False,
@@ -77,9 +77,9 @@ def complaints(program: str, folder: Path) -> dict[int, str]:
         env={"MYPYPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")},
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    lines: dict[int, str] = {}
-    for number, text in re.findall(r"program\.py:(\d+): (.*)", done.stdout):
-        lines[int(number)] = lines.get(int(number), "") + text + "\n"
+    lines: dict[str, dict[int, str]] = {name: {} for name in programs}
+    for name, number, text in re.findall(r"^(\w+)\.py:(\d+): (.*)", done.stdout, flags=re.MULTILINE):
+        lines[name][int(number)] = lines[name].get(int(number), "") + text + "\n"
     return lines
 
 
@@ -90,15 +90,13 @@ def readme_program() -> str:
 
 
 @no_chance("mypy runs no program")
-def test_each_slip_is_found_and_what_is_right_is_not(tmp_path):
-    program = PRELUDE + "".join(f"{slip}\n" for slip in SLIPS) + RIGHT
-    found = complaints(program, tmp_path)
+def test_each_slip_is_found_and_what_is_right_and_the_readme_have_no_complaints(tmp_path):
+    slips = PRELUDE + "".join(f"{slip}\n" for slip in SLIPS) + RIGHT
+    lines = complaints({"slips": slips, "readme": readme_program()}, tmp_path)
     first = PRELUDE.count("\n") + 1
-    missed = [slip for number, slip in enumerate(SLIPS, first) if SLIPS[slip] not in found.get(number, "")]
+    missed = [
+        slip for number, slip in enumerate(SLIPS, first) if SLIPS[slip] not in lines["slips"].get(number, "")
+    ]
     assert missed == []
-    assert {number: text for number, text in found.items() if number >= first + len(SLIPS)} == {}
-
-
-@no_chance("mypy runs no program")
-def test_the_program_of_the_readme_has_no_complaints(tmp_path):
-    assert complaints(readme_program(), tmp_path) == {}
+    assert {number: text for number, text in lines["slips"].items() if number >= first + len(SLIPS)} == {}
+    assert lines["readme"] == {}

@@ -42,12 +42,12 @@ def interrupted(error):
     return strike
 
 
-def at_every_event(call, error=KeyboardInterrupt):
-    """Interrupt a call at its first event, at its second, …; yields the number after each, until the call is not interrupted.
+def at_every_event(call, error=KeyboardInterrupt, step=1):
+    """Interrupt a call at its first event, and at every `step`-th after it, until it is not interrupted; yields each number.
 
     The exception is kept until the check is over, as an interactive session keeps it: frames and generators stay alive.
     """
-    for number in range(100_000):
+    for number in range(0, 100_000, step):
         happening = Happening(number, interrupted(error))
         try:
             happening.during(lambda number=number: call(number))
@@ -95,7 +95,7 @@ def others(where, book):
         yield ledger
 
 
-ERRORS = [KeyboardInterrupt, MemoryError, SystemExit]
+ERRORS = [KeyboardInterrupt, MemoryError]  # no Exception, and one
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -134,7 +134,7 @@ def test_a_commit_keeps_the_answer_or_not_and_then_asking_again_shows_one(book, 
     assert book.verify().intact
 
 
-def test_what_is_charged_together_is_never_charged_twice(book, others):
+def test_what_is_charged_together_is_never_charged_twice(book, others, request):
     def ask(number):
         wanted = [Charge(PIECE, f"q{part}", key=f"{number}/{part}") for part in range(2)]
         found = book.charge_all(wanted)
@@ -143,7 +143,9 @@ def test_what_is_charged_together_is_never_charged_twice(book, others):
         return [next(shown) if isinstance(one, Receipt) else one.answer for one in found]
 
     known = 0
-    for number in at_every_event(ask):
+    # a server takes minutes for all of them; between its statements it runs what is tried at every event with a file
+    step = 1 if request.node.callspec.id == "sqlite" else 5
+    for number in at_every_event(ask, step=step):
         assert folder_is_free(book)
         now = charged(book)
         assert now - known in {0, 2}

@@ -171,3 +171,13 @@ def test_a_stored_window_that_no_calendar_has_is_damage(name, text):
             last = ledger._store.last()
             ledger._store.append(chain.next_row(last, "reserved", time=chain.now(), state=state, **cost))
         assert not ledger.verify().intact
+
+
+@pytest.mark.parametrize("value", [[1], {}, 7, 1.5, object()])
+def test_a_window_or_a_time_of_another_type_is_refused(value):
+    with pytest.raises(BadParameter, match="a window is a length of time") as refused:
+        Limit.filter(epsilon=1, window=value)
+    assert refused.value.code == "DP107"
+    limit = Limit.filter(epsilon=1, window="month")
+    with pytest.raises(BadParameter, match="needs the time"):
+        limit.admit(limit.start(), limit.cost(TENTH), now=value)

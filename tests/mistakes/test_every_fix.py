@@ -18,6 +18,7 @@ import pytest
 import discreet as dp
 from discreet.errors import BadParameter, DiscreetError
 from tests.mistakes import (
+    test_answers,
     test_asking_expressions,
     test_asking_sql,
     test_command_line,
@@ -57,6 +58,7 @@ def places(visits, two_tables, unknown_cap, orders, both):  # noqa: F811
     return [
         (told(test_asking_sql), lambda _: Asked(data=two_tables)),
         (told(test_asking_expressions), lambda _: Here(data=visits, clinic=two_tables)),
+        (told(test_answers), lambda _: Here(data=visits)),
         (told(test_spending), lambda _: Here(data=visits, auto=unknown_cap)),
         (told(test_ledgers), lambda _: Here(data=visits)),
         (told(test_mechanisms), lambda _: Here(data=visits)),

@@ -168,7 +168,11 @@ class WindowedLimit(Limit):
 
     def enter(self, state: State, now: datetime | str | None) -> State:
         """The state in the window of that time, with nothing spent in it if it is a new one."""
-        number = _window_at(self.length, now)
+        number = (
+            _window_at(self.length, now)
+            if isinstance(now, str)
+            else _window_number(self.length, _moment(now))
+        )
         if number <= state.get(_NUMBER, -1):
             return state
         entered = state.replace_under(_WINDOW, self.each.start())
@@ -225,17 +229,22 @@ def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedL
     return WindowedLimit(each, length, lifetime)
 
 
-@lru_cache(maxsize=100)
-def _period(length: Any) -> tuple[int, str]:
+def _period(length: object) -> tuple[int, str]:
     """How many of which unit of time."""
-    found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
-    if found is None:
+    period = _read_period(length) if isinstance(length, str) else None
+    if period is None:
         raise _window_error("a window is a length of time in words.", "window='30 days', window='month'")
-    return int(found[1] or 1), found[2]
+    return period
 
 
 @lru_cache(maxsize=100)
-def _window_at(length: str, now: datetime | str | None) -> int:
+def _read_period(length: str) -> tuple[int, str] | None:
+    match = _LENGTH.fullmatch(length)
+    return None if match is None else (int(match[1] or 1), match[2])
+
+
+@lru_cache(maxsize=100)
+def _window_at(length: str, now: str) -> int:
     """The number of the window of that time."""
     return _window_number(length, _moment(now))
 

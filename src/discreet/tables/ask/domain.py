@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
 from discreet.tables.data.types import MOMENT, TRUTH, python_value
@@ -51,8 +52,10 @@ def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str
         both = tuple(value for value in listed or () if value in known[at])
         return both or known[at]
     if table.private:
-        return listed if listed is not None else _values_of_type(read)
-    values = [value for (value,) in dataset.engine.values(read.table, (read.column,))]
+        stated = listed if listed is not None else _values_of_type(read)
+        missing = read.table in optional and stated is not None and None not in stated
+        return (*stated, None) if missing and stated is not None else stated
+    values = [value for (value,) in public_values(dataset, read.table, (read.column,))]
     if read.table in optional and None not in values:
         values.append(None)
     return tuple(values)

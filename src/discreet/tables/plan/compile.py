@@ -47,6 +47,7 @@ from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.split import split_budget
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
 from discreet.tables.plan.totals import DOWN_WEIGHTED, Totals, TotalsStrategy
+from discreet.tables.plan.unit_rows import unit_rows
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -160,7 +161,9 @@ def compile_question(
 
     **Guarantee.** A question that does not fit the schema is refused here, so before a charge.
     """
-    mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
+    mechanism = TableMechanism(
+        question, Contribution.of(dataset, cap).for_rows(unit_rows(question.rows)), spend
+    )
     # A description can be compiled without an engine, before there are rows.
     if dataset.engine is not None:
         dataset.engine.check(_schema_request(mechanism))

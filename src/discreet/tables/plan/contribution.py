@@ -35,7 +35,7 @@ _MOST_STEPS = 2**29
 class Contribution:
     """The contribution bound of one unit: at most `rows` rows, in `groups` groups.
 
-    `one_row_per_unit` says that every row is a unit of its own, so no weight is below one.
+    `one_row_per_unit` says that no unit has two rows, so no weight is below one.
     `stated_groups` is the number of groups in the description, if it states one.
     """
 
@@ -66,6 +66,12 @@ class Contribution:
     def with_rows(self, rows: int) -> Contribution:
         """The bound for another `at_most`; a unit is in at most as many groups as it has rows."""
         return replace(self, rows=rows, groups=min(rows, self.stated_groups or rows))
+
+    def for_rows(self, most: int | None) -> Contribution:
+        """The bound for rows of which no unit has more than `most`; None if nothing is known."""
+        if most is None or self.one_row_per_unit or not most <= self.rows:
+            return self
+        return replace(self.with_rows(max(most, 1)), one_row_per_unit=most <= 1)
 
     @property
     def replaces(self) -> bool:

@@ -17,6 +17,7 @@ Gaussian guarantee (compile.proof.md, §§ 2 and 3).
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -142,7 +143,9 @@ class Totals:
         for place, distribution in enumerate(self.distributions):
             noise = distribution.draw(len(groups)).tolist()
             noisy[:, place] = [row[place] + extra for row, extra in zip(table, noise, strict=True)]
-        return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
+        # The name of this noise says nothing: it only tells it from the noise of other draws.
+        draw = secrets.token_hex(8)
+        return {name: estimate.noisy(noisy, draw) for name, estimate in self.estimates.items()}
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
         """The bounded sums without noise, of these groups and perhaps of others."""

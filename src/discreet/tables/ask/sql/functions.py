@@ -122,7 +122,8 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
     ref = scalar.scope.column(arguments[0])
     if ref is None or ref.table.columns[ref.column].kind not in {"integer", "real", "decimal"}:
         return build.clamp(scalar.term(arguments[0]), low, high)
-    declared = ref.table.columns[ref.column].bounds
+    # The bounds of a column of an inner query are those that it has without CLAMP.
+    declared = None if ref.table.of == "" else ref.table.columns[ref.column].bounds
     ends = (low, high)
     if declared is not None:
         # Clamping twice is clamping once, to the inner ends.

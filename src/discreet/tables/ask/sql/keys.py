@@ -15,11 +15,12 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import on_grid
+from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Key
 from discreet.tables.ask.sql.refuse import node_text, question_error
-from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.ask.sql.selected import SelectedRows
 from discreet.tables.data.expr import Constant, Expr, Read
 from discreet.tables.data.types import NUMBER
 
@@ -97,7 +98,7 @@ def _in_order(
 def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     """The groups of several keys that occur together in their public table."""
     columns = [key.of.column for key in keys if isinstance(key.of, Read)]
-    listed = rows.scope.dataset.engine.values(table, tuple(columns))
+    listed = public_values(rows.scope.dataset, table, tuple(columns))
     allowed = [set(key.values or ()) for key in keys]
     groups = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
     # A left join keeps rows without a match, so all keys may be NULL.

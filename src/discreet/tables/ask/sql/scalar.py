@@ -30,7 +30,7 @@ from discreet.tables.ask.sql.scope import ColumnRef, NameScope
 from discreet.tables.data.expr import Constant, Expr, IsNull, Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
-__all__ = ["Scalar", "conjuncts"]
+__all__ = ["Scalar", "conjuncts", "list_fix"]
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,9 @@ def _in(scalar: Scalar, node: exp.Expression) -> Term:
     if node.args.get("query") is not None:
         raise question_error(
             "DP702",
-            f"IN with a query is not supported: {node_text(node)}",
-            "it keeps or drops a row because of the rows of other people.",
-            _list_fix(scalar, node),
+            f"IN with a query is not supported here: {node_text(node)}",
+            "it is supported as a condition of WHERE by itself, which other conditions follow with AND.",
+            list_fix(scalar, node.this, node.args["query"]),
         )
     require_only(node, "this", "expressions")
     return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
@@ -205,16 +205,16 @@ _LISTS = {
 }
 
 
-def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
+def list_fix(scalar: Scalar, node: exp.Expression, query: exp.Expression) -> str:
     """A fix for IN with a query: a list of values, or a join if the column is the unit."""
-    ref = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
+    ref = scalar.scope.column(node) if isinstance(node, exp.Column) else None
     if ref is None or not ref.is_unit:
         column = None if ref is None else ref.table.columns[ref.column]
         values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
         written = ", ".join(exp.Literal.string(value).sql() for value in values)
-        kind = build.kind_of(scalar.term(node.this))
-        return f"{node_text(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
-    named = {table.name for table in node.args["query"].find_all(exp.Table)}
+        kind = build.kind_of(scalar.operand(node))
+        return f"{node_text(node)} IN {f'({written})' if written else _LISTS[kind]}"
+    named = {table.name for table in query.find_all(exp.Table)}
     tables = scalar.scope.dataset.tables
     for name in sorted(named & tables.keys()):
         if tables[name].private and name != ref.table.name and tables[name].unit == ref.column:
