@@ -320,13 +320,14 @@ class Reference:
         for unit, groups in vectors.items():
             whole = {key: [1] if once else here + extra for key, here in groups.items()}
             w = weight(asked.scheme, whole, sizes[unit])
+            w = 0 if asked.most_groups and len(whole) > asked.most_groups else w
             for key, here in whole.items():
                 total = answer.setdefault(key, [0] * len(here))
                 answer[key] = [a + w * b for a, b in zip(total, here, strict=True)]
         width = 1 if once else len(asked.features) + len(extra)
         if not asked.keys:
             answer.setdefault((), [0] * width)
-        some = isinstance(asked.scheme, p.GroupScheme) and asked.keys
+        some = (isinstance(asked.scheme, p.GroupScheme) and asked.keys) or asked.most_groups
         return {key: tuple(total) for key, total in answer.items() if any(total) or not some}
 
     def sizes(self, asked: p.UnitSizes) -> tuple[int, ...]:

@@ -348,6 +348,13 @@ ALL_SUMS = {
     for name, (rows, keys, features) in RELATIONS.items()
     for scheme, present in schemes(features)
 }
+#: Rows of units that are in few groups, as key selection by counts asks for them.
+FEW_GROUPS = {
+    f"{name}, at most {most} groups": BoundedSums(rows, keys, (ONE,), RowScheme(3, 64), most_groups=most)
+    for name, (rows, keys, _) in RELATIONS.items()
+    for most in (1, 2, 4)
+    if keys
+}
 LONGEST = "long, NormScheme(most=1073741824, fine=1024, cells=(1,)), 0"
 REFUSED = [ALL_SUMS.pop(name) for name in TOO_WIDE]
 
@@ -446,6 +453,7 @@ def conforms(engine, step, batch=25):
     check_schema(engine)
     check_expressions(engine, READS + _MADE, batch)
     check_sums(engine, {**every(step), LONGEST: ALL_SUMS[LONGEST]})
+    check_sums(engine, every(min(step, 7), FEW_GROUPS))
     check_sizes(engine, SIZES[:: min(step, 7)])
     check_refusals(engine)
     return True
@@ -486,7 +494,7 @@ def test_polars_conforms_where_it_groups_a_part_of_the_units_at_a_time(monkeypat
     )
     tables = {name: in_polars.pl.from_arrow(table) for name, table in nasty.arrows().items()}
     engine = engines.polars(tables, units=UNITS)
-    check_sums(engine, every(STEP))
+    check_sums(engine, {**every(STEP), **every(2, FEW_GROUPS)})
     check_sizes(engine, SIZES[::7])
     # Units that are real numbers stay in one part: two that are equal may have different hashes.
     assert max(parts) > 3
