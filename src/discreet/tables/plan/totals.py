@@ -271,7 +271,7 @@ def _laplace_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine:
 def _mass_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
     contribution = strategy.scope.contribution
     layout = laplace_layout(strategy.columns, bits)
-    mass = fit_mass(layout.reach, contribution)
+    mass = fit_mass(layout.reach, contribution, layout.exclusive)
     replacement = contribution.replacement_factor_l1() if strategy.scope.keys else 1
     sensitivity = mass.mass_bound * fine * replacement
     # Rounded up, so the ε that is paid is never above the one that is meant.
@@ -282,7 +282,7 @@ def _mass_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: in
 def _gaussian_draft(strategy: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
     contribution = strategy.scope.contribution
     layout = gaussian_layout(strategy.columns, bits, units=strategy.units)
-    fit = fit_norm(layout.reach, layout.shares, layout.present, contribution)
+    fit = fit_norm(layout.reach, layout.shares, layout.present, contribution, layout.exclusive)
     sensitivity = fit.norm_bound * fine * contribution.replacement_factor_l2(signed=layout.signed)
     scales = [float_above(widest(noise) * sensitivity * cell) for cell in fit.cells]
     return _Draft(layout, fine, scales, [], fit)
