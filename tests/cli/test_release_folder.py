@@ -17,7 +17,7 @@ HEAD = '[release]\nname = "clinic"\ndata = "adult"\nledger = "clinic.ledger"\nep
 def folder(tmp_path):
     (tmp_path / "release.toml").write_text(HEAD, encoding="utf-8")
     (tmp_path / "by_sex.sql").write_text(
-        "-- Everybody, by sex.\n-- epsilon = 0.2\n-- format = 'csv'\nSELECT sex, COUNT(*) AS n\nFROM adult GROUP BY sex\n",
+        "-- Everybody, by sex; ages >= 17 = all.\n-- epsilon = 0.2\n-- format = 'csv'\nSELECT sex, COUNT(*) AS n\nFROM adult GROUP BY sex\n",
         encoding="utf-8",
     )
     (tmp_path / "total.sql").write_text("SELECT COUNT(*) AS n FROM adult", encoding="utf-8")

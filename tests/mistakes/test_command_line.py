@@ -115,7 +115,7 @@ TWO = (
         'discreet query "SELECT COUNT(*) FROM adult" --data adult --epsilon 0.1 --ledger a.ledger --limit eps=1',
     ),
     Mistake(
-        f"{HERE} --epsilon 0.1 --out wards.xlsx",
+        f"{HERE} --epsilon 0.1 --out wards.docx",
         "DP105",
         "--out wards.csv",
         f"{HERE} --epsilon 0.1 --out wards.csv",

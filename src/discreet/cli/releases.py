@@ -16,6 +16,7 @@ its cost is refused here.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _COST = ("epsilon", "rho", "delta", "error")
 _RELEASE = ("name", "data", "ledger", *_COST, "analyst", "project", "purpose", "format")
 _TABLE = ("name", "sql", *_COST, "format")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_KEY = re.compile(r"\w+\s*=")
 _USUAL = ("csv", "parquet")
 _EXAMPLE = 'name = "by_region"\n       sql = "SELECT region, COUNT(*) FROM income GROUP BY region"\n       epsilon = 0.1'
 
@@ -112,12 +114,12 @@ def read_release(file: Path) -> ReleaseFile:
     A folder holds `release.toml` and a .sql file for each table, named after the file.
     """
     check_address(file)
-    queries = []
+    queries: list[Path] = []
     if is_folder(file):
-        queries = [_query_file(query) for query in sorted(file.glob("*.sql"))]
+        queries = sorted(file.glob("*.sql"))
         file = file / "release.toml"
     try:
-        document = tomllib.loads(text_of(file))
+        document = tomllib.loads(text_of(file) + "".join(map(_table_text, queries)))
     except EngineFailed as missing:
         raise release_file_error(file.name, missing.what, missing.fix) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -126,8 +128,6 @@ def read_release(file: Path) -> ReleaseFile:
     _check_keys(file.name, document, ("release", "table", "statement"))
     head, tables = document.get("release", {}), document.get("table", [])
     _check_keys("[release]", head, _RELEASE)
-    if isinstance(tables, list):
-        tables = [*tables, *queries]
     if not isinstance(tables, list) or not tables:
         raise release_file_error(
             "[[table]]", "there is no table to release.", f"[[table]]\n       {_EXAMPLE}"
@@ -159,20 +159,18 @@ def read_release(file: Path) -> ReleaseFile:
     )
 
 
-def _query_file(path: Path) -> dict[str, Any]:
-    """A .sql file as a table: its first lines, such as `-- epsilon = 0.1`, are the keys of [[table]]."""
-    text = text_of(path)
-    lines = list(itertools.takewhile(lambda line: line.strip().startswith("--"), text.splitlines()))
-    stated = [line.strip().removeprefix("--").strip() for line in lines]
-    try:
-        front = tomllib.loads("\n".join(line for line in stated if "=" in line))
-    except tomllib.TOMLDecodeError as error:
-        raise release_file_error(path.name, f"{error}.", "-- epsilon = 0.1") from None
-    if "sql" in front:
-        raise release_file_error(
-            path.name, "its first lines state sql.", "leave out sql: it is the rest of the file"
-        )
-    return {"name": path.stem, **front, "sql": "\n".join(text.splitlines()[len(lines) :])}
+def _table_text(path: Path) -> str:
+    """A .sql file as a [[table]]: its first lines, such as `-- epsilon = 0.1`, are the keys."""
+    lines = text_of(path).splitlines()
+    comments = list(itertools.takewhile(lambda line: line.strip().startswith("--"), lines))
+    stated = [line.strip().removeprefix("--").strip() for line in comments]
+    # A comment in prose is no key, and a misspelt key is refused as in the release file.
+    keys = [line for line in stated if _KEY.match(line)]
+    named = any(line.partition("=")[0].strip() == "name" for line in keys)
+    # JSON writes a text as TOML reads it.
+    sql = json.dumps("\n".join(lines[len(comments) :]), ensure_ascii=False)
+    name = [] if named else [f"name = {json.dumps(path.stem)}"]
+    return "\n".join(["", "[[table]]", *name, *keys, f"sql = {sql}"])
 
 
 def _check_declared(section: Any) -> dict[str, Any]:
