@@ -128,7 +128,7 @@ def least_spend(
     if pilot is not None or private_keys:
         pilots = [pilot or Spend(epsilon=_PILOT_EPSILON, delta=delta)]
     else:
-        pilots = _growing_pilots(lambda spend: compile_at(spend, first))
+        pilots = _pilot_ladder(lambda spend: compile_at(spend, first))
     stated = _PILOT_EPSILON if pilot is None else pilots[0].size
 
     def spend_for(least: float) -> Spend:
@@ -166,7 +166,7 @@ class _Steps:
 
     def step(self, number: int) -> TwoSteps:
         """One of the pilots."""
-        before = self._paid(number)
+        before = self._cost_up_to(number)
         if self.allowed <= before:
             raise _pilot_takes_all_error(before, self.allowed)
         return TwoSteps(
@@ -178,8 +178,8 @@ class _Steps:
         missing = self.beta if len(self.pilots) == 1 else self.beta * 0.5 ** (number + 1)
         mechanism = self.compile_pilot(self.pilots[number])
         least, typical = _least_numbers(mechanism, answer, 1 - missing)
-        before, is_last = self._paid(number), number + 1 == len(self.pilots)
-        can_go_on = not is_last and self._paid(number + 1) < self.allowed
+        before, is_last = self._cost_up_to(number), number + 1 == len(self.pilots)
+        can_go_on = not is_last and self._cost_up_to(number + 1) < self.allowed
         if least <= 0:
             if can_go_on:
                 return self.step(number + 1)
@@ -190,12 +190,12 @@ class _Steps:
             return self.step(number + 1)
         return _check_allowed(spend, self.allowed, before)
 
-    def _paid(self, number: int) -> float:
+    def _cost_up_to(self, number: int) -> float:
         """What the pilots up to one of them cost together."""
         return float(sum(_decimal(spend.size) for spend in self.pilots[: number + 1]))
 
 
-def _growing_pilots(compile_at: Callable[[Spend], object]) -> list[Spend]:
+def _pilot_ladder(compile_at: Callable[[Spend], object]) -> list[Spend]:
     """First steps, each at four times the ε of the one before, from the least whose noise can be
     drawn.
     """
