@@ -130,10 +130,10 @@ def _keylike(node: exp.Expression, of: Expr) -> Expr:
     return of
 
 
-def _not_a_key_error(node: exp.Expression, what: str, fix: str = "") -> Exception:
+def _not_a_key_error(node: exp.Expression, what: str, instead: str = "") -> Exception:
     return question_error(
         "DP704",
         f"{node_text(node)} is {what}, and cannot be grouped by.",
         "nearly every row would be its own group, and no such group can be shown.",
-        fix or f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
+        instead or f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
     )
