@@ -179,6 +179,26 @@ def asked(two_tables):
         "WHERE n = 1",
     ),
     Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), NTILE(4) OVER (ORDER BY COUNT(*))')}",
+        "DP702",
+        "SUM(COUNT(*)) OVER ()",
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), SUM(COUNT(*)) OVER ()')}",
+    ),
+    Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), RANK() OVER ()')}",
+        "DP705",
+        "RANK() OVER (ORDER BY COUNT(*) DESC)",
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), RANK() OVER (ORDER BY COUNT(*) DESC)')}",
+    ),
+    Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'SUM(COUNT(*)) OVER (ORDER BY ward RANGE 1 PRECEDING)')}",
+        "DP702",
+        "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW",
+        BY_WARD.replace(
+            "COUNT(*)", "SUM(COUNT(*)) OVER (ORDER BY ward ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)"
+        ),
+    ),
+    Mistake(
         f"{COUNT} UNION SELECT COUNT(*) FROM patients",
         "DP702",
         COUNT,

@@ -124,7 +124,7 @@ SQL = (
     where("note LIKE age", "DP705", "note LIKE 'A%'"),
     where("age IN (1, 'a')", "DP705", "age IN (1, 2, 3)"),
     where("(age, basket) = (1, 2)", "DP702", "age = 1 AND basket = 2"),
-    where("bought > DATE '2026-01-01' + INTERVAL 3 DAY", "DP702", "bought >= DATE '2026-01-01'"),
+    where("INTERVAL 3 DAY > DATE '2026-01-01'", "DP702", "bought + INTERVAL 7 DAY > DATE '2026-01-01'"),
     Mistake(
         f"{COUNT} NATURAL JOIN scores",
         "DP703",

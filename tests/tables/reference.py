@@ -171,10 +171,64 @@ def _(expr: e.DatePart, row: Row) -> Any:
     cells = value(expr.of, row)
     if cells is None:
         return None
-    moment = EPOCH + (timedelta(days=cells) if expr.of.type.kind == DATE else timedelta(microseconds=cells))
-    if expr.part == "isodow":
-        return moment.isoweekday()
-    return (moment.month + 2) // 3 if expr.part == "quarter" else getattr(moment, expr.part)
+    moment = moment_of(cells, expr.of.type.kind)
+    iso = moment.isocalendar()
+    special = {
+        "isodow": iso.weekday,
+        "week": iso.week,
+        "isoyear": iso.year,
+        "doy": moment.timetuple().tm_yday,
+        "quarter": (moment.month + 2) // 3,
+    }
+    return special[expr.part] if expr.part in special else getattr(moment, expr.part)
+
+
+def moment_of(cells: int, kind: str) -> datetime:
+    return EPOCH + (timedelta(days=cells) if kind == DATE else timedelta(microseconds=cells))
+
+
+@value.register
+def _(expr: e.AsDate, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else (moment_of(cells, MOMENT).date() - EPOCH.date()).days
+
+
+@value.register
+def _(expr: e.AsMoment, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells * 86_400_000_000
+
+
+@value.register
+def _(expr: e.Truncated, row: Row) -> Any:
+    cells = value(expr.of, row)
+    if cells is None:
+        return None
+    at = moment_of(cells, expr.of.type.kind)
+    if expr.part in {"hour", "minute", "second"}:
+        zeros = {"hour": ("minute", "second"), "minute": ("second",), "second": ()}[expr.part]
+        return (at.replace(microsecond=0, **dict.fromkeys(zeros, 0)) - EPOCH) // timedelta(microseconds=1)
+    first = {
+        "year": at.replace(month=1, day=1),
+        "quarter": at.replace(month=(at.month - 1) // 3 * 3 + 1, day=1),
+        "month": at.replace(day=1),
+        "week": None,
+        "day": at,
+    }[expr.part]
+    number = (at.date() - EPOCH.date()).days
+    return number - at.weekday() if first is None else (first.date() - EPOCH.date()).days
+
+
+@value.register
+def _(expr: e.Shifted, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells + expr.cells
+
+
+@value.register
+def _(expr: e.Steps, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells + expr.values[sum(edge <= cells for edge in expr.edges)]
 
 
 @value.register
@@ -266,13 +320,14 @@ class Reference:
         for unit, groups in vectors.items():
             whole = {key: [1] if once else here + extra for key, here in groups.items()}
             w = weight(asked.scheme, whole, sizes[unit])
+            w = 0 if asked.most_groups and len(whole) > asked.most_groups else w
             for key, here in whole.items():
                 total = answer.setdefault(key, [0] * len(here))
                 answer[key] = [a + w * b for a, b in zip(total, here, strict=True)]
         width = 1 if once else len(asked.features) + len(extra)
         if not asked.keys:
             answer.setdefault((), [0] * width)
-        some = isinstance(asked.scheme, p.GroupScheme) and asked.keys
+        some = (isinstance(asked.scheme, p.GroupScheme) and asked.keys) or asked.most_groups
         return {key: tuple(total) for key, total in answer.items() if any(total) or not some}
 
     def sizes(self, asked: p.UnitSizes) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Link, Table
 from discreet.tables.data.engine import LINKED, ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
-from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
+from discreet.tables.data.sources import HOMES, TableSource, as_described, bring, find, one_address
 from discreet.tables.data.types import Value
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
@@ -250,6 +250,10 @@ def _open_tables(
     units = {
         key: LINKED if links.get(key) is not None else ways.get(key, protect.column or ROW) for key in private
     }
+    private, public = (
+        {key: as_described(one, known.get(key, {})) for key, one in sources.items()}
+        for sources in (private, public)
+    )
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:
         undo.callback(place.close)

@@ -321,6 +321,9 @@ class BoundedSums:
     If `among` is not empty, it lists the requested groups by their first keys, and the answer may
     leave out others. It changes no number, because weights are computed from all groups. So a unit
     with a million groups does not delay a question about ten.
+
+    If `most_groups` is not 0, the scheme is `RowScheme`, and a unit in more groups has the weight 0.
+    The answer then has only groups with a weight. The feature is 1.
     """
 
     rows: Relation
@@ -329,6 +332,7 @@ class BoundedSums:
     scheme: Scheme
     present: int = 0
     among: tuple[GroupKey, ...] = ()
+    most_groups: int = 0
 
 
 @dataclass(frozen=True)

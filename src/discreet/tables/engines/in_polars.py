@@ -211,7 +211,8 @@ class Polars(EngineBase):
             return summed.sort(*pairs.key_names, nulls_last=True)
 
         self._frozen.check()
-        return self._group_sums.get(replace(asked, features=()), weigh)
+        known = replace(asked, features=()) if isinstance(asked.scheme, GroupScheme) else asked
+        return self._group_sums.get(known, weigh)
 
     def _answer(self, asked: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
         """k0 …, s0 …: the sums of the parts, added up one after the other."""
@@ -222,7 +223,7 @@ class Polars(EngineBase):
             summed = (
                 both.group_by(*pairs.key_names).agg(sums) if asked.keys else both.select(sums)
             ).collect()
-        if isinstance(asked.scheme, GroupScheme) and asked.keys:
+        if (isinstance(asked.scheme, GroupScheme) and asked.keys) or asked.most_groups:
             return summed.filter(pl.col("s0") > wide(0))
         return summed
 
@@ -258,8 +259,12 @@ class Polars(EngineBase):
         frame = frame.with_columns(**measured)
         if self._single(asked.rows):
             return frame.with_columns(w=_weight(scheme))
-        units = frame.group_by(UNIT).agg(*(pl.col(name).sum() for name in measured))
-        return frame.join(units.select(UNIT, w=_weight(scheme)), on=UNIT, how="inner")
+        groups = pl.len().cast(pl.Int64).alias("groups")
+        units = frame.group_by(UNIT).agg(groups, *(pl.col(name).sum() for name in measured))
+        weight = _weight(scheme)
+        if asked.most_groups:
+            weight = pl.when(pl.col("groups") <= narrow(asked.most_groups)).then(weight).otherwise(narrow(0))
+        return frame.join(units.select(UNIT, w=weight), on=UNIT, how="inner")
 
     def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         made = self._cached_pairs(Pairs.for_sizes(asked))

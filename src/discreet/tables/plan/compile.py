@@ -74,6 +74,7 @@ class TableMechanism(Mechanism):
             scope=self.scope,
             spend=spend,
             private_keys=private_keys,
+            counts=_selecting_counts(question),
         )
         self._guarantee = self.plan.guarantee
 
@@ -197,6 +198,12 @@ def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]
 
 def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
     return tuple(aggregate for aggregate in question.aggregates if aggregate.kind == "units")
+
+
+def _selecting_counts(question: Question) -> tuple[Aggregate, ...]:
+    """The counts of rows that may select the groups; those of a quotient keep the weights of the other."""
+    counts = [aggregate for aggregate in question.aggregates if aggregate.kind == "count"]
+    return () if any(count.name in question.quotients for count in counts) else tuple(counts)
 
 
 def _total_strategies(

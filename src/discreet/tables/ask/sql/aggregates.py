@@ -226,7 +226,7 @@ def _mode(call: _Call) -> Aggregate:
     """MODE(x), or MODE() WITHIN GROUP (ORDER BY x): one of the public values of x."""
     node = call.order if call.order is not None and not call.arguments else call.only_argument()
     of = key_expression(node, call.rows)
-    values = domain(of, call.rows.scope.dataset, call.rows.known, call.rows.scope.optional())
+    values = domain(of, call.rows.facts())
     values = None if values is None else tuple(value for value in values if value is not None)
     if not values:
         raise question_error(

@@ -64,9 +64,9 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
         "write the value itself",
     ),
     exp.Interval: (
-        "an interval",
-        "engines disagree on the length of a month.",
-        "write the day itself:  came_on >= DATE '2026-01-01'",
+        "an interval by itself",
+        "it has no value until it is added to a date.",
+        "came_on + INTERVAL 7 DAY > DATE '2026-01-01'",
     ),
     exp.CurrentDate: (
         "the current date",

@@ -15,9 +15,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, columns, compare
+from discreet.tables.ask import build, columns, compare, dates
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.sql.functions import call, date_part
+from discreet.tables.ask.sql import dates as sql_dates
+from discreet.tables.ask.sql.functions import call
 from discreet.tables.ask.sql.literals import literal
 from discreet.tables.ask.sql.refuse import (
     node_text,
@@ -287,9 +288,9 @@ def _cast(scalar: Scalar, node: exp.Expression) -> Term:
         number = build.as_number(term)
         if target in _REAL or build.on_grid(number).type.places == 0:
             return number
-    if (kind, target) == (DATE, "DATE") or (kind == TEXT and target in _TEXTS):
-        return term
-    if (kind == MOMENT and target in _MOMENTS) or (kind, target) == (TRUTH, "BOOLEAN"):
+    if dates.is_dated(term) and target in {"DATE", *_MOMENTS}:
+        return dates.to_date(term) if target == "DATE" else dates.to_moment(term)
+    if (kind == TEXT and target in _TEXTS) or (kind, target) == (TRUTH, "BOOLEAN"):
         return term
     raise question_error(
         "DP705",
@@ -299,11 +300,6 @@ def _cast(scalar: Scalar, node: exp.Expression) -> Term:
     )
 
 
-def _extract(scalar: Scalar, node: exp.Expression) -> Term:
-    require_only(node, "this", "expression")
-    return date_part(scalar, node.this.name, node.expression)
-
-
 _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Column: _column,
     exp.Paren: _paren,
@@ -311,8 +307,8 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Boolean: _boolean,
     exp.Null: _null,
     exp.Neg: _negative,
-    exp.Add: _binary(lambda a, b: build.arithmetic("+", a, b)),
-    exp.Sub: _binary(lambda a, b: build.arithmetic("-", a, b)),
+    exp.Add: sql_dates.add,
+    exp.Sub: sql_dates.subtract,
     exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
     exp.Div: _division("/"),
     exp.IntDiv: _division("//"),
@@ -334,6 +330,7 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.If: _if,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Extract: _extract,
+    exp.Extract: sql_dates.extract,
+    exp.AtTimeZone: sql_dates.at_time_zone,
     exp.Anonymous: call,
 }

@@ -35,6 +35,7 @@ _PARTS = (
     "where",
     "group",
     "having",
+    "qualify",
     "order",
     "limit",
     "with_",
@@ -64,18 +65,23 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     post = PostProcessor(keys, Aggregates(rows, taken))
     outputs, named = _outputs(items, post, taken)
     post.named.update(named)
-    having = select.args.get("having")
+    having, qualify = select.args.get("having"), select.args.get("qualify")
     unfinished = Question(
         rows=rows.relation,
         aggregates=(),
         keys=tuple(group_key for _, group_key in keys),
         outputs=outputs,
         having=None if having is None else post.condition(require_only(having, "this").this),
+        qualify=None if qualify is None else post.condition(require_only(qualify, "this").this),
         order=_order(select.args.get("order"), outputs, post),
         limit=_limit(select.args.get("limit")),
         text=statement.text,
         combinations=combinations(tuple(group_key for _, group_key in keys), rows),
     )
+    window = select.find(exp.Window)
+    if window is not None and not post.aggregates.all:
+        # There are no released rows that it could read.
+        raise unsupported_error(window)
     return _with_aggregates(unfinished, post)
 
 
@@ -89,7 +95,7 @@ def _with_aggregates(unfinished: Question, post: PostProcessor) -> Question:
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
     after = [*(column.of for column in unfinished.outputs), *(order.of for order in unfinished.order)]
-    after += [] if unfinished.having is None else [unfinished.having]
+    after += [condition for condition in (unfinished.having, unfinished.qualify) if condition is not None]
     quotients = frozenset[str]().union(*map(quotient_columns, after))
     whole_question = replace(unfinished, aggregates=tuple(post.aggregates.all), quotients=quotients)
     check_size(whole_question)
@@ -171,6 +177,8 @@ def _outputs(
         used.add(name)
         outputs.append(AnswerColumn(name, value.of))
         named.setdefault(item.alias or name, value)
+        if item.alias:
+            post.earlier.setdefault(item.alias, value)
     return tuple(outputs), named
 
 

@@ -17,7 +17,8 @@ from sqlglot import exp
 
 from discreet.tables.ask import build
 from discreet.tables.ask.build import logic
-from discreet.tables.ask.domain import domain
+from discreet.tables.ask.conditions import conditions_of
+from discreet.tables.ask.domain import Facts, domain
 from discreet.tables.ask.sql.refuse import node_text, question_error
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import NameScope
@@ -123,6 +124,10 @@ class SelectedRows:
         before = self.known.get(at)
         self.known[at] = values if before is None else tuple(value for value in before if value in values)
 
+    def facts(self) -> Facts:
+        """What is publicly known of the rows."""
+        return Facts(self.scope.dataset, conditions_of(self.relation), self.known, self.scope.optional())
+
     def whose(self) -> str:
         """The unit of rows whose columns do not say it."""
         return ROW if any(table.unit == ROW for table in self.scope.tables()) else LINKED
@@ -207,7 +212,7 @@ def _with_values(column: Column, of: Expr, rows: SelectedRows) -> Column:
         return column
     if column.kind != "text" and column.values is None and (of.table, of.column) not in rows.known:
         return column
-    values = domain(of, rows.scope.dataset, rows.known, rows.scope.optional())
+    values = domain(of, rows.facts())
     listed = tuple(value for value in values or () if value is not None)
     return replace(column, values=listed if 0 < len(listed) <= _MOST_VALUES else None)
 
@@ -238,7 +243,9 @@ def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] |
         cells = (other.value,)
     else:
         return None
-    if read.type.places:
+    # At an end of its bounds a clipped column stands for all values beyond it.
+    ends = {read.type.low, read.type.high} if read.type.is_ordered else set[int]()
+    if read.type.places or not ends.isdisjoint(cells):
         return None
     values = tuple(python_value(cell, read.type) if read.type.is_ordered else cell for cell in cells)
     return (read.table, read.column), values
