@@ -169,9 +169,35 @@ def asked(two_tables):
     Mistake(
         "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t",
         "DP702",
-        "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
+        "GROUP BY patient_id, ward",
+        "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY patient_id, ward) AS t",
     ),
-    Mistake("SELECT RANK() OVER (ORDER BY days) FROM visits", "DP702", BY_WARD),
+    Mistake(
+        "SELECT RANK() OVER (ORDER BY days) FROM visits",
+        "DP702",
+        "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY days) AS n FROM visits) AS v "
+        "WHERE n = 1",
+    ),
+    Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), NTILE(4) OVER (ORDER BY COUNT(*))')}",
+        "DP702",
+        "SUM(COUNT(*)) OVER ()",
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), SUM(COUNT(*)) OVER ()')}",
+    ),
+    Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), RANK() OVER ()')}",
+        "DP705",
+        "RANK() OVER (ORDER BY COUNT(*) DESC)",
+        f"{BY_WARD.replace('COUNT(*)', 'COUNT(*), RANK() OVER (ORDER BY COUNT(*) DESC)')}",
+    ),
+    Mistake(
+        f"{BY_WARD.replace('COUNT(*)', 'SUM(COUNT(*)) OVER (ORDER BY ward RANGE 1 PRECEDING)')}",
+        "DP702",
+        "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW",
+        BY_WARD.replace(
+            "COUNT(*)", "SUM(COUNT(*)) OVER (ORDER BY ward ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)"
+        ),
+    ),
     Mistake(
         f"{COUNT} UNION SELECT COUNT(*) FROM patients",
         "DP702",
@@ -186,12 +212,6 @@ def asked(two_tables):
     ),
     Mistake(f"{COUNT}, wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
     Mistake(f"{COUNT} CROSS JOIN wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
-    Mistake(
-        f"{COUNT} AS a JOIN visits AS b ON a.patient_id = b.patient_id",
-        "DP703",
-        "COUNT(DISTINCT patient_id)",
-        PEOPLE,
-    ),
     Mistake(
         "SELECT COUNT(*) FROM wards",
         "DP703",
@@ -210,5 +230,165 @@ def asked(two_tables):
     Mistake(f"{COUNT} WITH (eps = 0.1)", "DP702", f"{COUNT} WITH (epsilon = 0.1)"),
 )
 def test_asking_in_sql(mistake, asked):
+    error = check_mistake(mistake, asked)
+    assert error.what
+
+
+def inside(query: str) -> str:
+    """A count of the rows of a query."""
+    return f"SELECT COUNT(*) FROM ({query}) AS v"
+
+
+def of_rows(value: str, tail: str = "") -> str:
+    """A query with a value for each row."""
+    return inside(f"SELECT {value} AS x FROM visits{tail}")
+
+
+@mistakes(
+    Mistake(
+        "SELECT AVG(m) FROM (SELECT patient_id, MIN(weight) AS m FROM visits GROUP BY patient_id) AS v",
+        "DP104",
+        "AVG(CLAMP(m, 0, 100))",
+        "SELECT AVG(CLAMP(m, 0, 100)) FROM (SELECT patient_id, MIN(weight) AS m FROM visits GROUP BY patient_id) AS v",
+    ),
+    Mistake(
+        f"{COUNT} RIGHT JOIN wards ON visits.ward = wards.ward",
+        "DP703",
+        LOOKED_UP,
+        f"SELECT COUNT(*) {LOOKED_UP}",
+    ),
+    Mistake(
+        "SELECT COUNT(*) FROM wards LEFT JOIN visits ON visits.ward = wards.ward",
+        "DP703",
+        "FROM visits LEFT JOIN wards ON visits.ward = wards.ward",
+        f"{COUNT} LEFT JOIN wards ON visits.ward = wards.ward",
+    ),
+    Mistake(
+        f"{COUNT} FULL JOIN patients ON visits.patient_id = patients.patient_id AND days > 3",
+        "DP703",
+        "FULL JOIN patients USING (patient_id)",
+        f"{COUNT} FULL JOIN patients USING (patient_id)",
+    ),
+    Mistake(
+        "SELECT COUNT(DISTINCT p.patient_id) FROM visits AS v LEFT JOIN patients AS p ON v.patient_id = p.patient_id",
+        "DP703",
+        "v.patient_id",
+        "SELECT COUNT(DISTINCT v.patient_id) FROM visits AS v LEFT JOIN patients AS p ON v.patient_id = p.patient_id",
+    ),
+    Mistake(
+        f"{COUNT} WHERE patient_id IN (SELECT patient_id, ward FROM patients)",
+        "DP702",
+        "patient_id IN (SELECT patient_id FROM patients)",
+        f"{COUNT} WHERE patient_id IN (SELECT patient_id FROM patients)",
+    ),
+    Mistake(
+        f"{COUNT} WHERE days > 3 OR ward IN (SELECT ward FROM wards)",
+        "DP702",
+        "ward IN ('A', 'B')",
+        f"{COUNT} WHERE days > 3 OR ward IN ('A', 'B')",
+    ),
+    Mistake(
+        inside("SELECT patient_id FROM visits GROUP BY COUNT(*), patient_id"),
+        "DP706",
+        "group by a column",
+        left_out="COUNT(*), ",
+    ),
+    Mistake(
+        inside("SELECT patient_id FROM visits GROUP BY patient_id, cost"),
+        "DP704",
+        "FLOOR(cost)",
+        inside("SELECT patient_id FROM visits GROUP BY patient_id, FLOOR(cost)"),
+    ),
+    Mistake(
+        inside("SELECT patient_id, days AS x FROM visits GROUP BY patient_id"),
+        "DP706",
+        "MIN(days)",
+        inside("SELECT patient_id, MIN(days) AS x FROM visits GROUP BY patient_id"),
+    ),
+    Mistake(
+        inside("SELECT DISTINCT patient_id FROM visits GROUP BY patient_id"),
+        "DP702",
+        "leave DISTINCT out",
+        left_out="DISTINCT ",
+    ),
+    Mistake(
+        inside("SELECT patient_id, MEDIAN(days) AS x FROM visits GROUP BY patient_id"),
+        "DP706",
+        "MAX(days)",
+        inside("SELECT patient_id, MAX(days) AS x FROM visits GROUP BY patient_id"),
+    ),
+    Mistake(
+        inside("SELECT patient_id, MIN(name) AS x FROM visits GROUP BY patient_id"),
+        "DP706",
+        "COUNT(DISTINCT name)",
+        inside("SELECT patient_id, COUNT(DISTINCT name) AS x FROM visits GROUP BY patient_id"),
+    ),
+    Mistake(
+        inside("SELECT days FROM visits ORDER BY came_on LIMIT 10"),
+        "DP702",
+        "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on) AS n",
+        inside("SELECT ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on) AS n FROM visits")
+        + " WHERE n <= 10",
+    ),
+    Mistake(
+        inside("SELECT days FROM visits UNION ALL SELECT ward FROM visits"),
+        "DP702",
+        "leave one part out",
+        left_out=" UNION ALL SELECT ward FROM visits",
+    ),
+    Mistake(
+        inside("SELECT days, ward FROM visits UNION ALL SELECT days FROM visits"),
+        "DP702",
+        "leave out ward",
+        left_out=", ward",
+    ),
+    Mistake(
+        of_rows("RANK() OVER (PARTITION BY patient_id ORDER BY name)"),
+        "DP702",
+        "ORDER BY came_on",
+        of_rows("RANK() OVER (PARTITION BY patient_id ORDER BY came_on)"),
+    ),
+    Mistake(
+        of_rows("RANK() OVER (ORDER BY came_on)"),
+        "DP702",
+        "PARTITION BY patient_id",
+        of_rows("RANK() OVER (PARTITION BY patient_id ORDER BY came_on)"),
+    ),
+    Mistake(
+        of_rows("RANK() OVER w"),
+        "DP701",
+        "WINDOW w AS (PARTITION BY patient_id ORDER BY came_on)",
+        of_rows("RANK() OVER w", " WINDOW w AS (PARTITION BY patient_id ORDER BY came_on)"),
+    ),
+    Mistake(
+        of_rows("RANK() OVER (PARTITION BY patient_id, cost ORDER BY came_on)"),
+        "DP702",
+        "FLOOR(cost)",
+        of_rows("RANK() OVER (PARTITION BY patient_id, FLOOR(cost) ORDER BY came_on)"),
+    ),
+    Mistake(
+        of_rows(
+            "SUM(days) OVER (PARTITION BY patient_id ORDER BY came_on ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
+        ),
+        "DP702",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        of_rows(
+            "SUM(days) OVER (PARTITION BY patient_id ORDER BY came_on ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        ),
+    ),
+    Mistake(
+        of_rows("LAG(days) OVER (PARTITION BY patient_id)"),
+        "DP702",
+        "LAG(days) OVER (PARTITION BY patient_id ORDER BY came_on)",
+        of_rows("LAG(days) OVER (PARTITION BY patient_id ORDER BY came_on)"),
+    ),
+    Mistake(
+        of_rows("NTILE(4) OVER (PARTITION BY patient_id ORDER BY came_on)"),
+        "DP702",
+        "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on)",
+        of_rows("ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on)"),
+    ),
+)
+def test_asking_about_rows_of_one_person(mistake, asked):
     error = check_mistake(mistake, asked)
     assert error.what

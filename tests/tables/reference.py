@@ -38,7 +38,8 @@ def value(expr: e.Expr, row: Row) -> Any:
 
 @value.register
 def _(expr: e.Read, row: Row) -> Any:
-    raw, kind = row[expr.table, expr.column], expr.of
+    # a row without a match has no columns of the other table
+    raw, kind = row.get((expr.table, expr.column)), expr.of
     if raw is None or kind.kind not in {NUMBER, DATE, MOMENT}:
         return raw
     if kind.kind == DATE:
@@ -170,10 +171,64 @@ def _(expr: e.DatePart, row: Row) -> Any:
     cells = value(expr.of, row)
     if cells is None:
         return None
-    moment = EPOCH + (timedelta(days=cells) if expr.of.type.kind == DATE else timedelta(microseconds=cells))
-    if expr.part == "isodow":
-        return moment.isoweekday()
-    return (moment.month + 2) // 3 if expr.part == "quarter" else getattr(moment, expr.part)
+    moment = moment_of(cells, expr.of.type.kind)
+    iso = moment.isocalendar()
+    special = {
+        "isodow": iso.weekday,
+        "week": iso.week,
+        "isoyear": iso.year,
+        "doy": moment.timetuple().tm_yday,
+        "quarter": (moment.month + 2) // 3,
+    }
+    return special[expr.part] if expr.part in special else getattr(moment, expr.part)
+
+
+def moment_of(cells: int, kind: str) -> datetime:
+    return EPOCH + (timedelta(days=cells) if kind == DATE else timedelta(microseconds=cells))
+
+
+@value.register
+def _(expr: e.AsDate, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else (moment_of(cells, MOMENT).date() - EPOCH.date()).days
+
+
+@value.register
+def _(expr: e.AsMoment, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells * 86_400_000_000
+
+
+@value.register
+def _(expr: e.Truncated, row: Row) -> Any:
+    cells = value(expr.of, row)
+    if cells is None:
+        return None
+    at = moment_of(cells, expr.of.type.kind)
+    if expr.part in {"hour", "minute", "second"}:
+        zeros = {"hour": ("minute", "second"), "minute": ("second",), "second": ()}[expr.part]
+        return (at.replace(microsecond=0, **dict.fromkeys(zeros, 0)) - EPOCH) // timedelta(microseconds=1)
+    first = {
+        "year": at.replace(month=1, day=1),
+        "quarter": at.replace(month=(at.month - 1) // 3 * 3 + 1, day=1),
+        "month": at.replace(day=1),
+        "week": None,
+        "day": at,
+    }[expr.part]
+    number = (at.date() - EPOCH.date()).days
+    return number - at.weekday() if first is None else (first.date() - EPOCH.date()).days
+
+
+@value.register
+def _(expr: e.Shifted, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells + expr.cells
+
+
+@value.register
+def _(expr: e.Steps, row: Row) -> Any:
+    cells = value(expr.of, row)
+    return None if cells is None else cells + expr.values[sum(edge <= cells for edge in expr.edges)]
 
 
 @value.register
@@ -195,28 +250,56 @@ class Reference:
 
     def rows(self, rows: p.Relation) -> list[tuple[Any, Row]]:
         """Pairs of a unit and its row."""
-        if isinstance(rows, p.Private):
-            return self._private(rows.table)
-        if isinstance(rows, p.Filtered):
-            return [(unit, row) for unit, row in self.rows(rows.rows) if value(rows.condition, row) is True]
-        if isinstance(rows, p.Lookup):
-            public = [spread(rows.table, row) for row in self.tables[rows.table]]
-            return [pair for unit, row in self.rows(rows.rows) for pair in matched(unit, row, public, rows)]
-        others = self.rows(rows.other)
-        return [
-            (unit, {**row, **other})
-            for unit, row in self.rows(rows.rows)
-            for whose, other in others
-            if unit == whose and all(equal(value(a, row), value(b, other)) for a, b in rows.on)
-        ]
+        match rows:
+            case p.Private():
+                return self._private(rows)
+            case p.Filtered():
+                return [
+                    (unit, row) for unit, row in self.rows(rows.rows) if value(rows.condition, row) is True
+                ]
+            case p.Lookup():
+                public = [spread(rows.label, row) for row in self.tables[rows.table]]
+                return [
+                    pair for unit, row in self.rows(rows.rows) for pair in matched(unit, row, public, rows)
+                ]
+            case p.Stacked():
+                return [
+                    (
+                        unit,
+                        {
+                            (rows.name, name): raw(of, row)
+                            for name, of in zip(rows.columns, exprs, strict=True)
+                        },
+                    )
+                    for part, exprs in rows.parts
+                    for unit, row in self.rows(part)
+                ]
+            case p.Linked():
+                owners = {(unit, value(rows.key, row)) for unit, row in self.rows(rows.owners)}
+                mine = [spread(rows.label, row) for row in self.tables[rows.table]]
+                return [
+                    (unit, row) for row in mine for unit, key in owners if equal(value(rows.column, row), key)
+                ]
+        units: dict[Any, list[Row]] = defaultdict(list)
+        for unit, row in self.rows(rows.rows):
+            units[unit].append(row)
+        if isinstance(rows, p.Paired):
+            others: dict[Any, list[Row]] = defaultdict(list)
+            for unit, row in self.rows(rows.other):
+                others[unit].append(row)
+            return [
+                (unit, row) for unit in {*units, *others} for row in paired(rows, units[unit], others[unit])
+            ]
+        made = per_unit if isinstance(rows, p.PerUnit) else windowed
+        return [(unit, row) for unit, own in units.items() for row in made(rows, own)]
 
-    def _private(self, table: str) -> list[tuple[Any, Row]]:
-        column = self.units[table]
+    def _private(self, rows: p.Private) -> list[tuple[Any, Row]]:
+        column = self.units[rows.table]
         found = []
-        for place, row in enumerate(self.tables[table]):
-            unit = row.get(column, place)
+        for place, row in enumerate(self.tables[rows.table]):
+            unit = row.get(column, (rows.table, place))
             if unit is not None and unit == unit:  # noqa: PLR0124 - NaN is nobody
-                found.append((unit, spread(table, row)))
+                found.append((unit, spread(rows.label, row)))
         return found
 
     def check(self, asked: p.BoundedSums | p.UnitSizes) -> None:
@@ -237,13 +320,14 @@ class Reference:
         for unit, groups in vectors.items():
             whole = {key: [1] if once else here + extra for key, here in groups.items()}
             w = weight(asked.scheme, whole, sizes[unit])
+            w = 0 if asked.most_groups and len(whole) > asked.most_groups else w
             for key, here in whole.items():
                 total = answer.setdefault(key, [0] * len(here))
                 answer[key] = [a + w * b for a, b in zip(total, here, strict=True)]
         width = 1 if once else len(asked.features) + len(extra)
         if not asked.keys:
             answer.setdefault((), [0] * width)
-        some = isinstance(asked.scheme, p.GroupScheme) and asked.keys
+        some = (isinstance(asked.scheme, p.GroupScheme) and asked.keys) or asked.most_groups
         return {key: tuple(total) for key, total in answer.items() if any(total) or not some}
 
     def sizes(self, asked: p.UnitSizes) -> tuple[int, ...]:
@@ -259,6 +343,98 @@ class Reference:
         return tuple(bins)
 
 
+def paired(rows: p.Paired, ours: list[Row], theirs: list[Row]) -> list[Row]:
+    def fits(row: Row, other: Row) -> bool:
+        both = {**row, **other}
+        same = all(equal(value(a, row), value(b, other)) for a, b in rows.on)
+        return same and (rows.condition is None or value(rows.condition, both) is True)
+
+    if rows.kind in {"semi", "anti"}:
+        wanted = rows.kind == "semi"
+        return [row for row in ours if any(fits(row, other) for other in theirs) == wanted]
+    found = [{**row, **other} for row in ours for other in theirs if fits(row, other)]
+    if rows.kind in {"left", "full"}:
+        found += [row for row in ours if not any(fits(row, other) for other in theirs)]
+    if rows.kind == "full":
+        found += [other for other in theirs if not any(fits(row, other) for row in ours)]
+    return found
+
+
+def raw(of: e.Expr, row: Row) -> Any:
+    """The value of an expression as a cell of a table would have it."""
+    return as_raw(value(of, row), of.type)
+
+
+def as_raw(cells: Any, kind: Any) -> Any:
+    if cells is None or kind.kind not in {NUMBER, DATE, MOMENT}:
+        return cells
+    if kind.kind == DATE:
+        return date(1970, 1, 1) + timedelta(days=cells)
+    return EPOCH + timedelta(microseconds=cells) if kind.kind == MOMENT else Fraction(cells, 2**kind.places)
+
+
+def per_unit(rows: p.PerUnit, own: list[Row]) -> list[Row]:
+    groups: dict[Any, list[Row]] = defaultdict(list)
+    for row in own:
+        groups[tuple(raw(key, row) for _, key in rows.keys)].append(row)
+    names = [name for name, _ in rows.keys]
+    return [
+        {
+            **{(rows.name, name): part for name, part in zip(names, key, strict=True)},
+            **{(rows.name, name): aggregated(made.kind, made.of, these) for name, made in rows.aggregates},
+        }
+        for key, these in groups.items()
+    ]
+
+
+def aggregated(kind: str, of: e.Expr | None, rows: list[Row]) -> Any:
+    if of is None:
+        return len(rows)
+    known = [cell for row in rows if (cell := value(of, row)) is not None]
+    if kind in {"count_of", "distinct"}:
+        return len(known if kind == "count_of" else set(known))
+    made = {"sum": sum, "min": min, "max": max}[kind]
+    return as_raw(made(known) if known else None, of.type)
+
+
+def windowed(rows: p.Windowed, own: list[Row]) -> list[Row]:
+    found = [dict(row) for row in own]
+    for name, function in rows.columns:
+        groups: dict[Any, list[int]] = defaultdict(list)
+        for place, row in enumerate(own):
+            groups[tuple(value(part, row) for part in function.partition)].append(place)
+        for found_places in groups.values():
+            places = found_places
+            # all that a row has, read or not: rows that are equal in what is read may be in any order
+            places.sort(key=lambda place: sorted(repr(item) for item in own[place].items()))
+            for of, descends in reversed(function.order):
+                known = [place for place in places if value(of, own[place]) is not None]
+                known.sort(key=lambda place: value(of, own[place]), reverse=descends)
+                places = [*known, *(place for place in places if value(of, own[place]) is None)]
+            ordered = [own[place] for place in places]
+            peers = [tuple(value(of, row) for of, _ in function.order) for row in ordered]
+            for at, place in enumerate(places):
+                found[place][rows.name, name] = window(function, ordered, peers, at)
+    return found
+
+
+def window(function: p.WindowFunction, rows: list[Row], peers: list[Any], at: int) -> Any:
+    kind, of = function.kind, function.of
+    if kind == "row_number":
+        return at + 1
+    if kind == "rank":
+        return peers.index(peers[at]) + 1
+    if kind == "dense_rank":
+        return len(set(peers[: at + 1]))
+    if kind in {"lag", "lead", "first"}:
+        there = {"lag": at - function.offset, "lead": at + function.offset, "first": 0}[kind]
+        return raw(of, rows[there]) if 0 <= there < len(rows) else None
+    last = len(rows) - 1
+    if function.order:
+        last = at if function.rows else max(i for i, peer in enumerate(peers) if peer == peers[at])
+    return aggregated(kind, None if kind == "count" else of, rows[: last + 1])
+
+
 def spread(table: str, row: dict[str, Any]) -> Row:
     return {(table, name): cell for name, cell in row.items()}
 
@@ -269,7 +445,7 @@ def matched(unit: Any, row: Row, public: list[Row], rows: p.Lookup) -> list[tupl
         for other in public
         if all(equal(value(a, row), value(b, other)) for a, b in rows.on)
     ]
-    names = {name for other in public for name in other} | {(rows.table, read.column) for _, read in rows.on}
+    names = {name for other in public for name in other} | {(rows.label, read.column) for _, read in rows.on}
     return found or ([(unit, {**row, **dict.fromkeys(names)})] if rows.keep else [])
 
 

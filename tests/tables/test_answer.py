@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -148,10 +149,18 @@ def test_what_is_no_answer_is_refused(text, code):
 
 
 def test_outputs_are_renamed_and_computed_with_their_intervals():
+    # A quotient is one thing with two noises, each of which needs an interval of more than 95 %.
+    def wider(column):
+        return replace(column, interval=lambda _: (column.lo, column.hi))
+
+    answer = wards()
+    answer = replace(answer, columns={name: wider(column) for name, column in answer.columns.items()})
     per = ReleasedOperation("*", (ReleasedOperation("/", (DAYS, COUNT)), PublicValue(100)))
     shown = arrange(
-        wards(), asked(outputs=(AnswerColumn("w", WARD), AnswerColumn("n", COUNT), AnswerColumn("per", per)))
+        answer, asked(outputs=(AnswerColumn("w", WARD), AnswerColumn("n", COUNT), AnswerColumn("per", per)))
     )
+    unknown = arrange(wards(), asked(outputs=(AnswerColumn("per", per),))).columns["per"]
+    assert (unknown.lo[0], unknown.hi[0]) == (None, None)
     assert shown.header == ["w", "n", "n_lo", "n_hi", "per", "per_lo", "per_hi"]
     assert shown.columns["per"].values == (35.0, None, pytest.approx(1.25 / 7 * 100))
     assert shown.columns["per"].lo[0] == pytest.approx(3.0 / 12 * 100)

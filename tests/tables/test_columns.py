@@ -149,12 +149,12 @@ def test_names_that_may_have_been_meant():
 
 
 def test_what_is_never_null_is_made_so():
-    made = rows_of(VISITS)
+    made = rows_of(VISITS, {})
     assert isinstance(made, Filtered)
     assert made.rows == Private("visits")
     assert isinstance(made.condition.of.of, Read)
     assert (made.condition.of.of.column, made.condition.of.of.type.null) == ("urgent", True)
-    assert rows_of(TABLES["labs"]) == Private("labs")
+    assert rows_of(TABLES["labs"], {}) == Private("labs")
     two = Table("t", {"a": Column("a", "text", null=False), "b": Column("b", "real", null=False)}, "a")
     assert rows_of(two).condition.of.of.column == "b", "rows without a unit are dropped by the engine"
 

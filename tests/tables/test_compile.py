@@ -360,7 +360,9 @@ def test_a_preview_says_what_will_come():
     preview = mechanism.preview()
     assert "found by key selection" in preview.groups
     assert [column.name for column in preview.columns] == ["count0", "variance1", "mean2"]
-    assert any("without" in sentence for sentence in preview.cheaper)
+    counted = question(("count",), ("sum", X), keys=("a", "b"))
+    advice = compile_question(counted, dataset(at_most=20), spend).preview().cheaper
+    assert any("without" in sentence for sentence in advice)
     assert preview.to_dict()["protects"] == "one id added or removed"
     for text in (str(preview), preview._repr_html_()):
         assert "count0" in text

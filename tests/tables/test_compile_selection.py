@@ -16,6 +16,7 @@ from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.tables.data.sums import GroupScheme
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.selection import (
+    count_selection,
     gaussian_selection,
     laplace_selection,
     threshold_for,
@@ -75,6 +76,82 @@ def test_what_is_named_keeps_the_promise(which, relation):
                 worst = np.maximum(worst, found)
     assert (worst <= np.array(promised) * (1 + 1e-9)).all()
     assert worst[-1] >= 0.5 * LEAK, "the leak is nowhere near what it may be"
+
+
+def counted_law(selection, table, wards=("a", "b"), reach=70):
+    """The exact law of everything that counts as selection release: which groups, and their numbers."""
+    weights = engine(table).sums(selection.sums)
+    q = math.exp(-1 / selection.distribution.scale)
+    law = np.ones(1)
+    for ward in wards:
+        weight = weights.get((ward,), (0,))[0]
+        values = np.arange(selection.threshold, selection.threshold + reach)
+        shown = (1 - q) / (1 + q) * q ** np.abs(values - weight) if weight else np.zeros(reach)
+        above = tail(selection.distribution, selection.threshold + reach - weight) if weight else 0.0
+        law = np.outer(law, [1 - shown.sum() - above, above, *shown]).ravel()
+    return law
+
+
+ONE_OR_BOTH = [(), (("a", 1),), (("a", 1), ("b", 1)), (("a", 1),) * 2, (("a", 1),) * 3 + (("b", 1),)]
+
+
+def worst_excess(selection, relation, promised):
+    """The most by which an exact δ exceeds the promised one, over tables of up to three people."""
+    excess = dict.fromkeys(promised, 0.0)
+    for others in itertools.combinations_with_replacement(ONE_OR_BOTH, 2):
+        laws = [counted_law(selection, (*others, held)) for held in ONE_OR_BOTH]
+        for one, other in itertools.product(laws, laws if relation == "replace" else [laws[0]]):
+            for p, q in ((one, other), (other, one)):
+                for epsilon in promised:
+                    found = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+                    excess[epsilon] = max(excess[epsilon], found)
+    return {epsilon: excess[epsilon] / promised[epsilon] for epsilon in promised}
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_a_count_that_selects_keeps_the_promise(relation, monkeypatch):
+    monkeypatch.setattr("discreet.tables.plan.selection._FINE", 4)
+    scope = QueryScope(ROWS, (WARD,), contribution(at_most=2, relation=relation))
+    (count,) = question(("count",), keys="unknown").aggregates
+    selection = count_selection(scope, 1, LEAK, [count])
+    promised = {epsilon: selection.guarantee.delta(epsilon) for epsilon in (0.0, 0.3, 0.7, 1.0, 1.5)}
+    ratios = worst_excess(selection, relation, promised)
+    assert max(ratios.values()) <= 1 + 1e-9
+    assert ratios[1.0] >= 0.5, "the leak is nowhere near what it may be"
+    # A threshold that forgets the two rows of one person promises too much.
+    lower = replace(selection, threshold=selection.threshold - 2 * 4)
+    assert max(worst_excess(lower, relation, promised).values()) > 1.1
+    # So does a group that exists because of people who are in too many groups.
+    everywhere = [tuple((ward, 1) for ward in ("a", "b", "c", "d"))] * 9
+    assert selection.max_groups == 3
+    assert engine([*everywhere, (("a", 1),)]).sums(selection.sums) == {("a",): (4,)}
+    assert engine(everywhere).sums(selection.sums) == {}
+
+
+def test_a_count_selects_where_it_is_asked_for():
+    people = [(("b", 1),) * 2] * 300 + [(("a", 1),)] * 300 + [((None, 1),)] * 300 + [(("c", 1),)]
+    spend = Spend(epsilon=1, delta=1e-9)
+    asked = question(("count",), keys="unknown")
+    mechanism = compile_question(asked, dataset(people, at_most=2), spend)
+    assert mechanism.selection.counts_rows
+    answer = mechanism.draw(dataset(people, at_most=2))
+    assert answer.groups == (("a",), ("b",), (None,))
+    for (low, high), rows in zip(
+        zip(answer.columns["count0"].lo, answer.columns["count0"].hi, strict=True),
+        (300, 600, 300),
+        strict=True,
+    ):
+        assert low - 30 <= rows <= high + 30
+    # As precise as if the keys were public: all of ε is spent on the count.
+    public = compile_question(replace_keys(asked), dataset(at_most=2), Spend(epsilon=1))
+    assert mechanism.error()["count0"] <= public.error()["count0"] * 1.001
+    # A quotient has the same weights above and below, so its count does not select.
+    ratio = replace(asked, quotients=frozenset({"count0"}))
+    assert not compile_question(ratio, dataset(people, at_most=2), spend).selection.counts_rows
+
+
+def replace_keys(asked):
+    return replace(asked, keys=tuple(replace(key, values=("a", "b")) for key in asked.keys))
 
 
 def test_a_threshold_one_lower_leaks_more():

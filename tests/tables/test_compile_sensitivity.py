@@ -11,14 +11,31 @@ import numpy as np
 import pytest
 
 from discreet.exact import exactly
+from discreet.tables.data.expr import Case, Compare, Constant
 from discreet.tables.data.sums import GroupScheme, RowScheme
+from discreet.tables.data.types import NUMBER, Type
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 from tests.tables.small import dataset, engine, number, people, question, weighted
 
 VALUES = (-3, 0, 2, 9, None)
+
+
+def where(op, value, of=None, *, otherwise=None):
+    """A number in the rows where x compares so, as FILTER and CASE write it."""
+    x = number(-2, 5)
+    whole = Type(NUMBER, value, value, null=False)
+    nothing = Constant(otherwise, Type(NUMBER, otherwise or 0, otherwise or 0, null=otherwise is None))
+    return Case(((Compare(op, x, Constant(value, whole)), of or Constant(1, ONE)),), nothing)
+
+
+ONE = Type(NUMBER, 1, 1, null=False)
 AGGREGATES = {
+    "exclusive counts": [("count_of", where(op, value)) for op, value in (("=", 2), ("=", 5), ("<", 2))],
+    "exclusive sums": [("sum", where(op, 1, number(-2, 5), otherwise=0)) for op in ("<", ">=")],
+    "exclusive means": [("mean", where(op, 1, number(-2, 5))) for op in ("<", ">=")],
+    "counts that overlap": [("count_of", where(op, 2)) for op in ("<=", ">=")],
     "count": [("count",)],
     "count_of": [("count_of", number(-2, 5))],
     "sum": [("sum", number(-2, 5))],
@@ -70,6 +87,31 @@ def test_no_unit_moves_the_sums_further_than_promised(asked, keys, relation, spe
     for worst, promised in distances(mechanism, relation):
         assert worst <= promised * (1 + 1e-12)
         assert worst >= promised / 4, "the noise is far more than any unit needs"
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_exclusive_columns_cost_what_one_costs(relation):
+    data = dataset(at_most=2, relation=relation)
+    for keys in (None, ("a", "b")):
+        one = compile_question(question(("count_of", where("=", 2)), keys=keys), data, PURE).error()
+        three = compile_question(question(*AGGREGATES["exclusive counts"], keys=keys), data, PURE).error()
+        factor = 2 if relation == "replace" and keys is None else 1
+        assert list(three.values()) == pytest.approx([factor * one["count_of0"]] * 3)
+        noises = {
+            name: compile_question(question(*AGGREGATES[name], keys=keys), data, GAUSSIAN).error()
+            for name in ("exclusive counts", "counts that overlap")
+        }
+        alone = compile_question(question(("count_of", where("=", 2)), keys=keys), data, GAUSSIAN).error()
+        assert max(noises["exclusive counts"].values()) <= 1.01 * alone["count_of0"]
+        assert min(noises["counts that overlap"].values()) >= 1.4 * alone["count_of0"]
+
+
+def test_columns_taken_for_exclusive_are_found_out(monkeypatch):
+    """The mutant: every two conditions count as exclusive."""
+    monkeypatch.setattr("discreet.tables.plan.exclusive.are_exclusive", lambda *_: True)
+    asked = question(*AGGREGATES["counts that overlap"], keys=("a", "b"))
+    ((worst, promised),) = distances(compile_question(asked, dataset(at_most=2), PURE), "add-remove")
+    assert worst > 1.9 * promised
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 3])

@@ -19,11 +19,12 @@ quantile.py       Quantile, Median, and several quantiles at once
 bounds.py         bounds of numbers of unknown range; UnboundedMean, UnboundedSum
 sensitivity.py    global, local and smooth sensitivity; check_callback
 smooth/           noise in proportion to smooth sensitivity
+gram.py           exact Gram matrices, for the variance of predictions here and in smooth/
 conformance.py    check_mechanism: what every mechanism owes, as a test suite
 propose.py        ProposeTestRelease, ProposeSearchRelease; the test itself is in stability.py
                   proposals.py (medians, spreads, reciprocals), distance.py (check_distance)
 guided.py         a private bound on the sensitivity, then noise for it
-                  prediction.py (variance of a regression's prediction, with gram.py)
+                  prediction.py (variance of a regression's prediction)
 stable.py         exact values that no single record can change: votes, modes, winners
 ptr.py            propose, guided and stable under one name
 secret.py         Secret: a value without noise, never shown by accident

@@ -4,19 +4,19 @@
     at_noon = prediction_variance([1.0, 0.5], bound_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
     at_noon(design).value  # WithBound(value=-6.2, bound=0.003), say: log of x'(X'X)⁻¹x
 
-The rows of the design X are the records, scaled down to a length of 1 where they are longer. One
-more or one less moves the least eigenvalue of X'X by 1 at most, and log x'(X'X)⁻¹x by log(λ / (λ -
-1)) at most, where λ > 1 is that eigenvalue.
+The rows of the design X are the records; a row longer than 1 is scaled down to length 1. Adding or
+removing one row moves the least eigenvalue λ of X'X by at most 1. If λ > 1, it moves log x'(X'X)⁻¹x
+by at most log(λ / (λ - 1)).
 
 **Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or
 removed.
 
 Why it holds: propose.proof.md, §7, and `HighProbabilityBound`. Rows are whole numbers of a grid;
-the eigenvalue is bounded and the variance computed by exact determinants, so that no rounding moves
-either. What would break it: `relation="replace"`, which is refused; a point x that was read off the
-data.
+the eigenvalue is bounded and the variance computed by exact determinants (gram.py), so rounding
+moves neither. What would break it: `relation="replace"`, which is refused; a point x that was read
+off the data.
 
-An entry that is no finite number counts as 0, and so does every entry of a row of another length.
+An entry that is not a finite number counts as 0, and so does every entry of a row of another length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,17 +34,22 @@ from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import as_ratio, bisect_whole
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
+from discreet.mechanisms.gram import (
+    Matrix,
+    gram_matrix,
+    inverse_form,
+    is_positive_definite,
+    minus_identity,
+)
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.noise.scales import is_many
 
 __all__ = ["LogVariance", "prediction_variance"]
 
 _BITS = 20  # a row is rounded towards zero to multiples of 2**-20
-_WIDEST = 64
-_CHUNK = 1 << 20
+_MAX_WIDTH = 64
 _LOG_SLACK = 1e-9  # far more than the rounding of logarithms of determinants
 
-Matrix = list[list[int]]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -59,21 +63,24 @@ def prediction_variance(
     relation: str = "add-remove",
     unit: str = "record",
 ) -> HighProbabilityBound:
-    """The mechanism that releases log x'(X'X)⁻¹x at a public point x, and how far one row moves it.
+    """The mechanism that releases log x'(X'X)⁻¹x at a public point x, and a bound on its sensitivity.
+
+    **Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or
+    removed (propose.proof.md, §7). What would break it: a point that was read off the data.
 
     >>> variance = prediction_variance([1.0, 0.0], bound_epsilon=1, release_epsilon=1, delta=1e-9)
-    >>> variance([[0.1, 0.1]] * 3).refused                # too few rows to bound anything
+    >>> variance([[0.1, 0.1]] * 3).refused  # too few rows to bound the sensitivity
     True
     >>> released = variance([[1.0, 0.0], [0.0, 1.0]] * 5_000)
-    >>> released.value.bound < 0.001                      # exactly, the variance is 1 / 5000
+    >>> released.value.bound < 0.001  # the true variance is 1 / 5000
     True
     """
     if relation != "add-remove":
         raise UnsupportedGuarantee(
             "DP203",
             "the prediction variance is bounded under add-remove only.",
-            why="a row that is replaced is one less and one more, which this bound does not cover.",
-            fix="leave out relation=, at epsilon / 2 and delta / (1 + exp(epsilon / 2)): who is replaced is one less and one more",
+            why="a replaced row is one row less and one more, which this bound does not cover.",
+            fix="leave out relation=, and use epsilon / 2 and delta / (1 + exp(epsilon / 2)): a replaced row is one row less and one more",
         )
     of_design = LogVariance(point)
     return HighProbabilityBound(
@@ -90,7 +97,7 @@ def prediction_variance(
 
 
 def log_ratio(eigenvalue: int) -> float | None:
-    """How far one row moves the logarithm where the least eigenvalue is this or more; None where that is not bounded."""
+    """A bound on how far one row moves the logarithm, for this least eigenvalue; None if there is none."""
     return math.log1p(1 / (eigenvalue - 1)) * (1 + 1e-12) + _LOG_SLACK if eigenvalue > 1 else None
 
 
@@ -100,7 +107,7 @@ class LogVariance:
 
     >>> LogVariance([1.0, 0.0]).value([[1.0, 0.0], [0.0, 1.0]] * 5) == math.log(1 / 5)
     True
-    >>> LogVariance([1.0, 0.0]).least_eigenvalue([[1.0, 0.0], [0.0, 1.0]] * 5)  # the greatest below 5
+    >>> LogVariance([1.0, 0.0]).least_eigenvalue([[1.0, 0.0], [0.0, 1.0]] * 5)
     4
     """
 
@@ -108,46 +115,39 @@ class LogVariance:
 
     def __post_init__(self) -> None:
         numbers = [check.real(point=x) for x in self.point] if is_many(self.point) else []
-        if not any(numbers) or len(numbers) > _WIDEST:
+        if not any(numbers) or len(numbers) > _MAX_WIDTH:
             raise BadParameter(
                 "DP102",
-                f"point must be a list of 1 to {_WIDEST} numbers, not all zero.",
-                why="the variance at zero is zero, whatever the design, and determinants of long rows are slow.",
+                f"point must be a list of 1 to {_MAX_WIDTH} numbers, not all zero.",
+                why="the variance at zero is zero for every design, and determinants of long rows are slow.",
                 fix="point=[1.0, 0.5]",
             )
 
     def value(self, design: object) -> float:
         """The logarithm; it raises if X'X has no inverse."""
-        gram = self._gram(design)
-        ratios = [as_ratio(x) for x in self.point]
-        shared = math.lcm(*(x.denominator for x in ratios))
-        point = [int(x * shared) for x in ratios]
-        bordered = [[*row, x] for row, x in zip(gram, point, strict=True)] + [[*point, 0]]
-        *minors, last = _minors(bordered)
-        if min(minors) <= 0:
+        variance = inverse_form(self._gram(design), [as_ratio(x) for x in self.point])
+        if variance is None:
             raise ArithmeticError
-        variance = Fraction(-last, minors[-1]) * 4**_BITS / shared**2
+        variance *= 4**_BITS
         return math.log(variance.numerator) - math.log(variance.denominator)
 
     def least_eigenvalue(self, design: object) -> int:
-        """The greatest whole number that is less than every eigenvalue, or 0: it moves by 1 at most with one row."""
+        """The greatest whole number below every eigenvalue, or 0; one row moves it by at most 1."""
         gram = self._gram(design)
-        # the least eigenvalue is no greater than any entry of the diagonal
+
+        def is_below_eigenvalues(level: int) -> bool:
+            return is_positive_definite(minus_identity(gram, level << 2 * _BITS))
+
+        # No entry of the diagonal is less than the least eigenvalue.
         too_great = 1 + min(gram[i][i] for i in range(len(gram))) // 4**_BITS
-        return bisect_whole(lambda whole: _all_above(gram, whole << 2 * _BITS), yes=0, no=too_great)
+        return bisect_whole(is_below_eigenvalues, yes=0, no=too_great)
 
-    def _gram(self, design: Any) -> Matrix:
-        """4**20 X'X, in whole numbers; a chunk's sums of 2**20 products of at most 2**40 fit into int64."""
-        width, total = len(self.point), [[0] * len(self.point) for _ in self.point]
-        cells = _cells(_entries(design, width))
-        for start in range(0, len(cells), _CHUNK):
-            chunk = cells[start : start + _CHUNK]
-            part = (chunk.T @ chunk).tolist()
-            total = [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(total, part, strict=True)]
-        return total
+    def _gram(self, design: object) -> Matrix:
+        """4**20 X'X, in whole numbers."""
+        return gram_matrix(_cells(_entries(design, len(self.point))))
 
 
-def _entries(design: Any, width: int) -> Floats:
+def _entries(design: object, width: int) -> Floats:
     """The rows as floats, by the rules above."""
     if isinstance(design, np.ndarray) and design.dtype.kind in "iuf" and design.shape[1:] == (width,):
         entries = design.astype(np.float64)
@@ -164,11 +164,10 @@ def _row(row: Any) -> list[float]:
 
 
 def _cells(entries: Floats) -> Integers:
-    """Each row as whole numbers of the grid whose squares sum to 4**20 at most, by operations on
-    that row alone.
+    """Each row as whole numbers of the grid; their squares sum to at most 4**20.
 
-    The length is good to one part in 10**13, and 4**20 is 1.1 · 10**12: the sum, a whole number, is
-    below 4**20 + 1.
+    Only the row itself enters. The length is accurate to one part in 10**13, and 4**20 is
+    1.1 · 10**12: the sum is a whole number below 4**20 + 1.
     """
     largest = np.maximum(1.0, np.abs(entries).max(axis=1, initial=0.0))[:, None]
     scaled = entries / largest
@@ -183,24 +182,3 @@ def _sum_of_squares(columns: Floats) -> Floats:
     for column in columns.T:
         total = total + column * column
     return total
-
-
-def _all_above(gram: Matrix, level: int) -> bool:
-    """Whether every eigenvalue is above the level: Sylvester's criterion."""
-    shifted = [[entry - level * (i == j) for j, entry in enumerate(row)] for i, row in enumerate(gram)]
-    return all(minor > 0 for minor in _minors(shifted))
-
-
-def _minors(matrix: Matrix) -> list[int]:
-    """The leading principal minors, by Bareiss's elimination without fractions; the rest is 0 after one that is 0."""
-    work, last, minors = [row[:] for row in matrix], 1, []
-    for k in range(len(work)):
-        pivot = work[k][k]
-        minors.append(pivot)
-        if pivot == 0:
-            return minors + [0] * (len(work) - k - 1)
-        for i in range(k + 1, len(work)):
-            for j in range(k + 1, len(work)):
-                work[i][j] = (work[i][j] * pivot - work[i][k] * work[k][j]) // last
-        last = pivot
-    return minors

@@ -67,7 +67,7 @@ class Bag:
         if self.alone is not None:
             return self.alone.failure
         # In the worst case the failures are independent, so none happens with probability Π(1 - δᵢ)
-        # (Kairouz, Oh, Viswanath 2015, Theorem 3.3; Bun, Steinke 2016, Lemma 8.2).
+        # (Kairouz, Oh, Viswanath 2015; for approximate zCDP: Bun, Steinke 2016).
         total = math.fsum(count * math.log1p(-part.failure) for part, count in self.entries)
         return min(1.0, -math.expm1(total) * (1 + 1e-15))
 
@@ -81,12 +81,12 @@ class Bag:
         return binary_above(sum((count * exactly(float(loss)) for loss, count in losses), Fraction(0)))
 
     def renyi(self, order: float) -> float:
-        """Σ D_order, rounded up: curves add at each order (Mironov 2017, Proposition 1)."""
+        """Σ D_order, rounded up: curves add at each order (Mironov 2017)."""
         return _up(math.fsum(count * part.divergence(order) for part, count in self.entries), self.count)
 
     @cached_property
     def concentrated(self) -> tuple[float, float]:
-        """(Σξ, Σρ), rounded up (Bun, Steinke 2016, Lemma 1.7)."""
+        """(Σξ, Σρ), rounded up: both add (Bun, Steinke 2016)."""
         bounds = [(part.concentration(), count) for part, count in self.entries]
         xi, rho = (math.fsum(count * bound[i] for bound, count in bounds) for i in (0, 1))
         return _up(xi, self.count), _up(rho, self.count)

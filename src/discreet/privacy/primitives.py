@@ -166,7 +166,7 @@ class ConcentratedGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
-        # Gaussian noise with μ²/2 = ρ has D_order = ρ·order (Bun, Steinke 2016, Proposition 1.6).
+        # Gaussian noise with μ²/2 = ρ has D_order = ρ·order (Bun, Steinke 2016).
         return (leak(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
 
     def _group_of(self, size: int) -> Guarantee:

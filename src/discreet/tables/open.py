@@ -30,7 +30,7 @@ from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Table
 from discreet.tables.data.engine import ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
-from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
+from discreet.tables.data.sources import HOMES, TableSource, as_described, bring, find, one_address
 from discreet.tables.data.types import Value
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
@@ -227,6 +227,10 @@ def _open_tables(
         raise rules.description_error(
             "public", "a private and a public table have the same name.", "rename one of them"
         )
+    private, public = (
+        {key: as_described(one, known.get(key, {})) for key, one in sources.items()}
+        for sources in (private, public)
+    )
     units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:

@@ -15,8 +15,8 @@ noise, on its own. The notes say what an interval does not include, such as bias
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -24,7 +24,8 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
-from discreet.tables.answer import frames, views
+from discreet.tables.answer import arithmetic, frames, views
+from discreet.tables.answer.noisy import CONFIDENCE, Noisy
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
@@ -36,51 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
-CONFIDENCE = 0.95
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
 #: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it has no type here.
 LedgerReceipt: TypeAlias = Any
-#: One value for each group. It is a number, but for MODE; None where nothing can be said.
-Values = tuple[Any, ...]
-Interval = Callable[[float], tuple[Values, Values]]
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """A noisy column: a value and a confidence interval for each group, or None where there is
-    none.
-
-    `deviation` is the standard deviation of the noise, if it is the same for all groups. `whole`
-    says that the exact number is a whole number, `nonnegative` that it is at least 0.
-    `interval(confidence)` computes intervals of another confidence. Columns with the same
-    `together` have intervals that hold jointly. Neither of these two is stored with an answer.
-
-    **Guarantee.** Every value lies inside its own interval.
-
-    >>> Noisy((12,), (9,), (15,), whole=True).values
-    (12,)
-    """
-
-    values: Values
-    lo: Values
-    hi: Values
-    text: str = ""
-    noise: str = ""
-    deviation: float | None = None
-    whole: bool = False
-    nonnegative: bool = False
-    interval: Interval | None = field(default=None, compare=False, repr=False)
-    together: str = field(default="", compare=False, repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state to pickle: the released numbers, without the function that computes intervals."""
-        return {**self.__dict__, "interval": None, "together": ""}
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +247,116 @@ class Answer:
         warning = () if self.private else (NOT_PRIVATE,)
         return (*warning, *((self.suppressed,) if self.suppressed else ()), *self.notes)
 
-    # --- post-processing, recorded in the notes ------------------------------------------------------
+    # --- post-processing ----------------------------------------------------------------------------
+
+    def take(self, rows: Sequence[int]) -> Answer:
+        """Some of the rows, in that order.
+
+        >>> answer = Answer.of(keys=["ward"], groups=[("A",), ("B",)], columns={"n": Noisy((3, 5), (1, 3), (5, 7))})
+        >>> answer.take([1]).rows()
+        [('B', 5, 3, 7)]
+        """
+        return replace(
+            self,
+            groups=tuple(self.groups[row] for row in rows),
+            columns={name: column.take(rows) for name, column in self.columns.items()},
+        )
+
+    def __add__(self, other: Answer | float) -> Answer:
+        return self._apply("+", other)
+
+    def __sub__(self, other: Answer | float) -> Answer:
+        return self._apply("-", other)
+
+    def __mul__(self, other: Answer | float) -> Answer:
+        return self._apply("*", other)
+
+    def __rmul__(self, other: float) -> Answer:
+        return self._apply("*", other)
+
+    def __truediv__(self, other: Answer | float) -> Answer:
+        return self._apply("/", other)
+
+    def _apply(self, op: str, other: Answer | float) -> Answer:
+        if isinstance(other, bool) or not isinstance(other, Answer | int | float):
+            raise BadParameter(
+                "DP104",
+                "arithmetic with an answer needs another answer, or a number.",
+                why="each number of the answer needs one number that belongs to it.",
+                fix="answer / other_answer   or   100 * answer",
+            )
+        return arithmetic.apply(op, self, other)
+
+    def share(self, *within: str) -> Answer:
+        """Each number as a share of the total of all groups, or of the groups that agree in some keys.
+
+        `answer.share("race")` gives the shares within each race. Shares are of the groups that the
+        answer shows. Arithmetic between answers, `a / b` and `a - b`, matches groups by their keys.
+
+        **Guarantee.** Post-processing. Intervals are those of a quotient (Fieller 1954).
+
+        >>> answer = Answer.of(keys=["ward"], groups=[("A",), ("B",)], columns={"n": Noisy((3, 5), (1, 3), (5, 7))})
+        >>> answer.share().columns["n"].values
+        (0.375, 0.625)
+        """
+        return arithmetic.share(self, within)
+
+    def running_total(self, *within: str) -> Answer:
+        """Each number added to those of the rows before it, over all rows or within some keys.
+
+        >>> answer = Answer.of(keys=["week"], groups=[(1,), (2,)], columns={"n": Noisy((3, 5), (1, 3), (5, 7))})
+        >>> answer.running_total().columns["n"].values
+        (3.0, 8.0)
+        """
+        return arithmetic.running_total(self, within)
+
+    def pivot(self, key: str) -> Answer:
+        """The table with one column for each value of a key.
+
+        >>> answer = Answer.of(keys=["ward"], groups=[("A",), ("B",)], columns={"n": Noisy((3, 5), (1, 3), (5, 7))})
+        >>> answer.pivot("ward").header
+        ['A', 'A_lo', 'A_hi', 'B', 'B_lo', 'B_hi']
+        """
+        return arithmetic.pivot(self, key)
+
+    def union(self, *others: Answer) -> Answer:
+        """The rows of several answers with the same columns, below each other.
+
+        >>> answer = Answer.of(keys=["ward"], groups=[("A",)], columns={"n": Noisy((3,), (1,), (5,))})
+        >>> len(answer.union(answer))
+        2
+        """
+        return arithmetic.stack([self, *others])
+
+    def combine(self, *others: Answer) -> Answer:
+        """The weighted mean of several releases of the same numbers, which is nearer to the truth than each.
+
+        Counts and sums only. Weights are the inverses of the variances of the noise.
+
+        **Guarantee.** Post-processing. The intervals hold if all answers are about the same rows,
+        with the same contribution bounds: then their exact numbers are the same.
+
+        >>> import discreet as dp
+        >>> session = dp.Session(dp.open(dp.data.path("adult.toml")), limit=dp.Limit.filter(epsilon=1))
+        >>> first, second = (session.sql("SELECT COUNT(*) FROM adult", epsilon=0.1) for _ in range(2))
+        >>> low, high = first.combine(second).interval
+        >>> high - low < first.interval[1] - first.interval[0]
+        True
+        """
+        return arithmetic.average([self, *others])
+
+    def key_name(self, name: str) -> str:
+        """A name that has to be that of a key."""
+        if name in self.keys:
+            return name
+        raise BadParameter(
+            "DP105",
+            f"the answer has no key {name!r}.",
+            why="rows are put together by the keys of their groups.",
+            fix=f"use {', '.join(map(repr, self.keys))}" if self.keys else "answer.share()   needs no key",
+        )
+
+    # --- views, recorded in the notes ------------------------------------------------------
 
     def nonnegative(self) -> Answer:
         """The answer with negative numbers, and ends of intervals, set to 0 in columns that cannot

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import privacy
 from discreet.errors import BadDescription, MissingExtra
 from discreet.paths import place_for, unwritable_error
+from discreet.tables.answer.linear import DrawnNoise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,7 @@ def to_dict(answer: Answer) -> dict[str, Any]:
         "keys": list(answer.keys),
         "groups": [[_plain(part) for part in group] for group in answer.groups],
         "columns": {
-            name: {field: _field(getattr(column, field)) for field in _NOISY}
+            name: {field: _field(getattr(column, field)) for field in _NOISY} | _noise_of(column)
             for name, column in answer.columns.items()
         },
         "question": answer.question,
@@ -126,7 +127,14 @@ def _noisy(stored: dict[str, Any]) -> Noisy:
         for name, part in stored.items()
         if name not in _FORMER
     }
+    if "linear" in fields:
+        fields["linear"] = DrawnNoise.from_dict(fields["linear"])
     return Noisy(**fields)
+
+
+def _noise_of(column: Noisy) -> dict[str, Any]:
+    """The noise of a column that was drawn; that of a computed one is not stored."""
+    return {"linear": column.linear.to_dict()} if isinstance(column.linear, DrawnNoise) else {}
 
 
 def _columns(answer: Answer) -> dict[str, list[Any]]:

@@ -57,7 +57,7 @@ def _round(column: Noisy) -> Noisy:
 def _replace_numbers(
     column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]
 ) -> Noisy:
-    return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None)
+    return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None, linear=None)
 
 
 def _with_view(answer: Answer, changed: dict[str, Noisy], note: str) -> Answer:

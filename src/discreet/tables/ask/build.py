@@ -41,7 +41,6 @@ __all__ = [
     "coalesce",
     "condition",
     "constant",
-    "date_part",
     "expression_error",
     "extreme",
     "floor",
@@ -144,8 +143,6 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
     """left + right, left - right, left * right."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return {"+": left + right, "-": left - right, "*": left * right}[op]
-    if op == "-" and kind_of(left) == kind_of(right) == DATE:
-        return _with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))  # the days between them
     a, b = _number(left), _number(right)
     if op == "*":
         if a.type.reach.bit_length() + b.type.reach.bit_length() > _BITS:
@@ -262,17 +259,6 @@ def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
             "use edges that are farther apart, or declare more places for the column",
         )
     return expr.Bucket(number, tuple(at))
-
-
-def date_part(name: str, term: Term) -> Expr:
-    """The year, month, … of a date."""
-    if not isinstance(term, Expr) or term.type.kind not in {DATE, MOMENT}:
-        raise wrong_kind_error("a date is needed here", term)
-    if name in {"hour", "minute"} and term.type.kind == DATE:
-        raise expression_error(
-            "a date has no hour or minute.", "only a timestamp has them.", "EXTRACT(hour FROM seen_at)"
-        )
-    return expr.DatePart(name, term)
 
 
 def logic(op: str, terms: Sequence[Term]) -> Expr:

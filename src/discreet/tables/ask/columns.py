@@ -16,17 +16,20 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.tables.data.dataset import Column, Table
 from discreet.tables.data.expr import Expr, IsNull, Logic, Not, Read
-from discreet.tables.data.sums import Filtered, Private, Relation
+from discreet.tables.data.sums import Filtered, Linked, Private, Relation
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+
+if TYPE_CHECKING:
+    from discreet.tables.ask.start import Dataset
 
 __all__ = [
     "FIRST",
@@ -36,6 +39,7 @@ __all__ = [
     "column_of",
     "exact_number",
     "grid_places",
+    "public_values",
     "rows_of",
     "similar_names",
     "unbounded_column",
@@ -90,16 +94,34 @@ def unbounded_column(table: Table, column: str) -> Read:
     return Read(table.name, column, Type(NUMBER, -WIDEST, WIDEST, places, known.null))
 
 
-def rows_of(table: Table) -> Relation:
-    """The rows of a private table; rows with NULL in a column with `null=False` are dropped."""
+def rows_of(table: Table, tables: Mapping[str, Table]) -> Relation:
+    """The rows of a private table; rows with NULL in a column with `null=False` are dropped.
+
+    Rows that reach their units through a key are those that `Linked` describes.
+    """
     sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
     present = tuple(
         Not(IsNull(_nullable(unbounded_column(table, name)))) for name in sure if name != table.unit
     )
+    rows = _scan(table, tables)
     if not present:
-        return Private(table.name)
+        return rows
     condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
-    return Filtered(Private(table.name), condition)
+    return Filtered(rows, condition)
+
+
+def _scan(table: Table, tables: Mapping[str, Table]) -> Relation:
+    name, described = ("", table.name) if table.of is None else (table.name, table.of)
+    if table.link is None:
+        return Private(described, name)
+    owners = tables[table.link.table]
+    column, key = unbounded_column(table, table.link.column), unbounded_column(owners, table.link.key)
+    return Linked(described, rows_of(owners, tables), _nullable(column), _nullable(key), name)
+
+
+def public_values(dataset: Dataset, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """The distinct values of columns of a public table, by the name that it has in a question."""
+    return dataset.engine.values(dataset.tables[table].of or table, columns)
 
 
 def column_of(table: Table, name: str) -> Column:
@@ -248,6 +270,8 @@ def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParamet
     no value.
     """
     name = column.name
+    if table.of == "":
+        return _missing_cap_error(text or name, name)
     shown = text or name
     inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
     return BadParameter(
@@ -255,4 +279,15 @@ def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParamet
         f"{shown} needs bounds, and none are declared.",
         why="without bounds one person could change the answer without limit, so no finite noise would be enough.",
         fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {inside}",
+    )
+
+
+def _missing_cap_error(shown: str, name: str) -> BadParameter:
+    """The error for a number that a query made, and that has no bounds."""
+    bounded = f"CLAMP({name}, 0, 100)"
+    return BadParameter(
+        "DP104",
+        f"{shown} needs bounds, and none are known.",
+        why="at_most is not a number, or the query computes from a column without bounds.",
+        fix=shown.replace(name, bounded, 1) if name in shown else bounded,
     )

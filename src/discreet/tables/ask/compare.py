@@ -28,9 +28,10 @@ from discreet.tables.ask.build import (
     wrong_kind_error,
 )
 from discreet.tables.ask.columns import cell_of
+from discreet.tables.ask.dates import is_dated, to_moment
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 
 __all__ = ["as_date", "as_moment", "between", "compare", "is_in", "is_truth", "like"]
 
@@ -191,8 +192,13 @@ def _mixed_list_error() -> Exception:
 
 
 def _convert_dates(left: Term, right: Term) -> tuple[Term, Term]:
-    """A literal text or date, converted where the other side is a date or a moment."""
-    return _like(left, right), _like(right, left)
+    """A literal text as a date or a moment where the other side is one; a date beside a moment as
+    its first moment.
+    """
+    left, right = _like(left, right), _like(right, left)
+    if is_dated(left) and is_dated(right) and kind_of(left) != kind_of(right):
+        return to_moment(left), to_moment(right)
+    return left, right
 
 
 def _like(term: Term, other: Term) -> Term:
@@ -202,9 +208,6 @@ def _like(term: Term, other: Term) -> Term:
         return as_date(term.value)
     if term.type.kind == TEXT and kind_of(other) == MOMENT:
         return as_moment(term.value)
-    if term.type.kind == DATE and kind_of(other) == MOMENT:
-        micros = term.value * 86_400_000_000
-        return Constant(micros, Type(MOMENT, micros, micros, null=False))
     return term
 
 

@@ -18,7 +18,7 @@ import numbers
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
@@ -54,8 +54,10 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _WORDS = {word for phrase in Tokenizer.KEYWORDS for word in phrase.split()}
 
 
-#: What an expression can be combined with: another expression or a public value.
-Operand: TypeAlias = "Expression | Value"
+#: The most negative amount of `shift`.
+_LONGEST = 10**8
+#: What an expression can be combined with: another expression or a public value, and a date with a length of time.
+Operand: TypeAlias = "Expression | Value | timedelta"
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +254,70 @@ class Expression:
         """The minute of a moment, 0 to 59."""
         return _call("MINUTE", self)
 
+    @property
+    def second(self) -> Expression:
+        """The second of a moment, 0 to 59."""
+        return _call("SECOND", self)
+
+    @property
+    def week(self) -> Expression:
+        """The week of ISO 8601, 1 to 53; it belongs to the year `isoyear`."""
+        return _call("WEEK", self)
+
+    @property
+    def isoyear(self) -> Expression:
+        """The year that the week of ISO 8601 belongs to."""
+        return _call("ISOYEAR", self)
+
+    @property
+    def day_of_year(self) -> Expression:
+        """The day of the year, 1 to 366."""
+        return _call("DOY", self)
+
+    @property
+    def date(self) -> Expression:
+        """The day of a moment in UTC."""
+        return _call("DATE", self)
+
+    def truncate(self, part: str) -> Expression:
+        """The first day of a "year", "quarter", "month" or "week", or the day; of a moment also the
+        beginning of an "hour", "minute" or "second".
+
+        >>> col("came_on").truncate("month")
+        DATE_TRUNC('month', came_on)
+        """
+        return _call("DATE_TRUNC", syntax_tree(part), self)
+
+    def shift(self, *, months: int = 0, days: int = 0, seconds: int = 0) -> Expression:
+        """A date or moment so much later: months first, then days and seconds.
+
+        >>> col("came_on").shift(months=1)
+        came_on + INTERVAL '1 month'
+        """
+        amounts = {
+            "month": check.whole(at_least=-_LONGEST, months=months),
+            "day": check.whole(at_least=-_LONGEST, days=days),
+            "second": check.whole(at_least=-_LONGEST, seconds=seconds),
+        }
+        text = " ".join(f"{count} {unit}" for unit, count in amounts.items() if count)
+        return _binary(exp.Add, self, Expression(_interval(text or "0 day")))
+
+    def until(self, other: Operand, unit: str) -> Expression:
+        """How many beginnings of a unit, such as "day" or "month", lie after it, up to another date.
+
+        >>> col("came_on").until(col("left_on"), "day")
+        DATE_DIFF('day', came_on, left_on)
+        """
+        return _call("DATE_DIFF", syntax_tree(unit), self, other)
+
+    def at_time_zone(self, zone: str) -> Expression:
+        """What clocks of a time zone show at a moment.
+
+        >>> col("seen_at").at_time_zone("Europe/Berlin").hour
+        HOUR(seen_at AT TIME ZONE 'Europe/Berlin')
+        """
+        return Expression(exp.AtTimeZone(this=_operand(self), zone=syntax_tree(zone)))
+
 
 @check.arguments
 def col(name: str) -> Expression:
@@ -359,6 +425,8 @@ def syntax_tree(value: object) -> exp.Expression:
         return exp.Boolean(this=value)
     if isinstance(value, str):
         return exp.Literal.string(value)
+    if isinstance(value, timedelta):
+        return _interval(f"{value.days} day {value.seconds} second {value.microseconds} microsecond")
     if isinstance(value, date):
         kind = exp.DataType.Type.TIMESTAMP if isinstance(value, datetime) else exp.DataType.Type.DATE
         return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType(this=kind))
@@ -409,6 +477,10 @@ def _number(value: object) -> exp.Expression:
     digits = str(int(value)) if isinstance(value, numbers.Integral) else str(Decimal(str(value)))
     literal = exp.Literal.number(digits.removeprefix("-"))
     return exp.Neg(this=literal) if digits.startswith("-") else literal
+
+
+def _interval(text: str) -> exp.Expression:
+    return exp.Interval(this=exp.Literal.string(text))
 
 
 def _end(value: object) -> exp.Expression:

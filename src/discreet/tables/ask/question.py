@@ -84,8 +84,8 @@ class Question:
     """A question about the rows of a relation.
 
     `combinations` lists the public groups if they are known jointly, as rows of a public table;
-    otherwise the groups are the product of the keys' values. `having`, `order` and `limit` act on
-    released numbers only. `quotients` names aggregates that a quotient or a comparison combines:
+    otherwise the groups are the product of the keys' values. `having`, `qualify`, `order` and `limit`
+    act on released numbers only. `quotients` names aggregates that a quotient or a comparison combines:
     they get the same weights, so that the quotient is about the same rows.
     """
 
@@ -94,6 +94,7 @@ class Question:
     keys: tuple[Key, ...] = ()
     outputs: tuple[AnswerColumn, ...] = ()
     having: ReleasedExpression | None = None
+    qualify: ReleasedExpression | None = None
     order: tuple[SortOrder, ...] = ()
     limit: int | None = None
     text: str = ""

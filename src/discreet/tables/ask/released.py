@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be done to released numbers: arithmetic, comparison and logic, with intervals that are
-carried along.
+"""What may be done to released numbers: arithmetic, comparison, logic, and windows over released rows.
 
 All of this is post-processing: it reads released values only, so it costs nothing and reveals
 nothing more.
@@ -12,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "WINDOWS",
     "PublicValue",
     "ReleasedColumn",
     "ReleasedExpression",
     "ReleasedOperation",
+    "ReleasedWindow",
     "column_names",
     "quotient_columns",
+    "read_parts",
 ]
 
 
@@ -43,19 +45,62 @@ class ReleasedOperation:
     parts: tuple[ReleasedExpression, ...]
 
 
-ReleasedExpression = ReleasedColumn | PublicValue | ReleasedOperation
+@dataclass(frozen=True)
+class ReleasedWindow:
+    """A function over the released rows of a partition, as OVER in SQL.
+
+    `name` is one of WINDOWS. `of` is what it reads, None for functions of the order alone. With an
+    `order` a sum, average, count, minimum or maximum runs over the rows up to this one and its
+    equals. With a `frame` it runs over the rows from the first to the second number, counted from
+    this one; None is the end of the partition. `offset` is that of lag and lead.
+    """
+
+    name: str
+    of: ReleasedExpression | None
+    partition: tuple[ReleasedExpression, ...] = ()
+    order: tuple[tuple[ReleasedExpression, bool], ...] = ()
+    offset: int = 1
+    frame: tuple[int | None, int | None] | None = None
+
+
+#: The functions of windows over released rows.
+WINDOWS = (
+    "sum",
+    "avg",
+    "count",
+    "min",
+    "max",
+    "row_number",
+    "rank",
+    "dense_rank",
+    "lag",
+    "lead",
+    "first_value",
+    "last_value",
+)
+
+ReleasedExpression = ReleasedColumn | PublicValue | ReleasedOperation | ReleasedWindow
+
+
+def read_parts(of: ReleasedExpression) -> tuple[ReleasedExpression, ...]:
+    """The expressions that an expression is made of."""
+    if isinstance(of, ReleasedOperation):
+        return of.parts
+    if isinstance(of, ReleasedWindow):
+        read = () if of.of is None else (of.of,)
+        return (*read, *of.partition, *(key for key, _ in of.order))
+    return ()
 
 
 def column_names(of: ReleasedExpression) -> set[str]:
     """The released columns that are read."""
     if isinstance(of, ReleasedColumn):
         return {of.name}
-    return set().union(*map(column_names, of.parts)) if isinstance(of, ReleasedOperation) else set()
+    return set().union(*map(column_names, read_parts(of)))
 
 
 def quotient_columns(of: ReleasedExpression) -> set[str]:
     """The released columns that are divided with, or compared with, another one."""
-    if not isinstance(of, ReleasedOperation):
-        return set()
-    here = column_names(of) if of.op in {"/", "=", "<>", "<", "<=", ">", ">="} else set()
-    return (here if len(here) > 1 else set()).union(*map(quotient_columns, of.parts))
+    compares = isinstance(of, ReleasedOperation) and of.op in {"/", "=", "<>", "<", "<=", ">", ">="}
+    here = column_names(of) if compares else set()
+    return (here if len(here) > 1 else set()).union(*map(quotient_columns, read_parts(of)))

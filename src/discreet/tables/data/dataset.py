@@ -16,11 +16,11 @@ from discreet import check
 from discreet.errors import BadParameter, EngineFailed
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables.data import rules
-from discreet.tables.data.engine import ROW, Engine, not_copied
+from discreet.tables.data.engine import LINKED, ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
 
-__all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Table"]
+__all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "Table"]
 
 #: The types of a privacy unit. A real number is not among them, because 7.0 and 7 are one person and NaN is nobody; nor are
 #: bytes and lists, on which engines disagree.
@@ -66,10 +66,25 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A foreign key through which the rows of a table reach their units: `column` of the table
+    equals `key` of another private table.
+    """
+
+    column: str
+    table: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.column} -> {self.table}.{self.key}"
+
+
+@dataclass(frozen=True)
 class Table:
     """A table; `unit` is the column of the privacy unit, or None for a public table.
 
-    If every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
+    If every row is a unit of its own, `unit` is `data.engine.ROW`, and if rows reach their units
+    through `link`, it is `data.engine.LINKED`; neither is the name of a column.
     """
 
     name: str
@@ -79,6 +94,11 @@ class Table:
     source: str = ""
     # The name of the table in its database.
     within: str = ""
+    link: Link | None = None
+    # Of a table that a question makes: the described table that it is, or "" for the rows of a query.
+    of: str | None = None
+    # Of the rows of a query: columns that are keys of a described table, as (table, key).
+    keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def private(self) -> bool:
@@ -93,7 +113,7 @@ class Table:
             raise rules.description_error(
                 where, "two of its columns differ only in upper and lower case.", "rename one of them"
             )
-        if self.unit is None or self.unit == ROW:
+        if self.unit in {None, ROW, LINKED}:
             return
         if self.unit not in self.columns:
             raise rules.description_error(

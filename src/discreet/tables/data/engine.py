@@ -18,6 +18,7 @@ from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
 from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, UnitSizes, sorted_groups
 
 __all__ = [
+    "LINKED",
     "ROW",
     "Choose",
     "Engine",
@@ -32,6 +33,8 @@ __all__ = [
 
 #: Stands for the unit's column where every row of the table is a unit of its own.
 ROW: Final = "\0row"
+#: Stands for it where rows belong to units by no column of their own: they reach them through keys.
+LINKED: Final = "\0linked"
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

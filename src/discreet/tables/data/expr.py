@@ -15,16 +15,23 @@ them are compared with.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.types import NUMBER, TRUTH, Type, python_value
+from discreet.tables.data import civil
+from discreet.tables.data.civil import DATE_PARTS
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TRUTH, Type
 
 __all__ = [
     "Arithmetic",
+    "AsDate",
+    "AsMoment",
     "Bucket",
     "Case",
     "Clamp",
@@ -43,19 +50,12 @@ __all__ = [
     "Quotient",
     "Read",
     "Scaled",
+    "Shifted",
+    "Steps",
+    "Truncated",
     "align",
     "leaves",
 ]
-
-#: The parts of a date with their bounds; those of the year come from the column. `isodow` is 1 (Monday) to 7.
-DATE_PARTS = {
-    "quarter": (1, 4),
-    "month": (1, 12),
-    "day": (1, 31),
-    "isodow": (1, 7),
-    "hour": (0, 23),
-    "minute": (0, 59),
-}
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ class Quotient(Expr):
         divisors += [-1] if b.low < 0 < b.high or b.low < 0 == b.high else []
         divisors += [1] if b.low < 0 < b.high or b.low == 0 < b.high else []
         corners = [(n << shift) // d for n in (a.low, a.high) for d in divisors] or [0]
-        return Type(NUMBER, min(corners), max(corners), self.places, null=True)
+        null = a.null or b.null or b.low <= 0 <= b.high
+        return Type(NUMBER, min(corners), max(corners), self.places, null)
 
     @property
     def shift(self) -> int:
@@ -328,7 +329,7 @@ class Coalesce(Expr):
 
 @dataclass(frozen=True)
 class DatePart(Expr):
-    """The year, or one of DATE_PARTS, of a date or of a moment in UTC; a whole number."""
+    """One of DATE_PARTS of a date or of a moment in UTC; a whole number."""
 
     part: str
     of: Expr
@@ -336,11 +337,95 @@ class DatePart(Expr):
     @cached_property
     def type(self) -> Type:
         old = self.of.type
-        if self.part == "year":
-            low, high = (python_value(end, old).year for end in (old.low, old.high))
-        else:
-            low, high = DATE_PARTS[self.part]
-        return Type(NUMBER, low, high, 0, old.null)
+        ends = DATE_PARTS[self.part]
+        if ends is None:
+            # Years never fall as days rise.
+            unit = 1 if old.kind == DATE else civil.DAY
+            low, high = (int(civil.part(self.part, np.array(end // unit))) for end in (old.low, old.high))
+            return Type(NUMBER, low, high, 0, old.null)
+        return Type(NUMBER, *ends, 0, old.null)
+
+
+@dataclass(frozen=True)
+class AsDate(Expr):
+    """The day of a moment in UTC."""
+
+    of: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        return Type(DATE, old.low // civil.DAY, old.high // civil.DAY, 0, old.null)
+
+
+@dataclass(frozen=True)
+class AsMoment(Expr):
+    """The first moment of a date in UTC."""
+
+    of: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        return Type(MOMENT, old.low * civil.DAY, old.high * civil.DAY, 0, old.null)
+
+
+@dataclass(frozen=True)
+class Truncated(Expr):
+    """The first day of the year, quarter, month or week (from Monday) of a date; the beginning of
+    the hour, minute or second of a moment.
+    """
+
+    part: str
+    of: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        old, length = self.of.type, civil.TRUNCATED[self.part]
+        if old.kind == MOMENT and length is not None:
+            return Type(MOMENT, old.low // length * length, old.high // length * length, 0, old.null)
+        assert old.kind == DATE
+        low, high = (int(civil.truncate(self.part, np.array(end))) for end in (old.low, old.high))
+        return Type(DATE, low, high, 0, old.null)
+
+
+@dataclass(frozen=True)
+class Shifted(Expr):
+    """A date so many days later, or a moment so many microseconds."""
+
+    of: Expr
+    cells: int
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        return Type(old.kind, old.low + self.cells, old.high + self.cells, 0, old.null)
+
+
+@dataclass(frozen=True)
+class Steps(Expr):
+    """An ordered value plus a public number of cells that depends on where it lies: `values[i]`,
+    where i of the increasing public edges are at or below it. Months later, and the clock of a time
+    zone, are such sums.
+    """
+
+    of: Expr
+    edges: tuple[int, ...]
+    values: tuple[int, ...]
+    # The name of the time zone whose clock it is, if it is one.
+    zone: str = ""
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        starts = (old.low, *(edge for edge in self.edges if old.low < edge <= old.high))
+        stops = (*(edge - 1 for edge in self.edges if old.low < edge <= old.high), old.high)
+        moved = [self.value_at(end) for end in (*starts, *stops)]
+        return Type(old.kind, min(moved), max(moved), 0, old.null)
+
+    def value_at(self, cell: int) -> int:
+        """The value of one cell."""
+        return cell + self.values[bisect_right(self.edges, cell)]
 
 
 @dataclass(frozen=True)
@@ -354,7 +439,9 @@ class Bucket(Expr):
 
     @cached_property
     def type(self) -> Type:
-        return Type(NUMBER, 0, len(self.edges), 0, self.of.type.null)
+        old = self.of.type
+        low, high = (bisect_right(self.edges, end) for end in (old.low, old.high))
+        return Type(NUMBER, low, high, 0, old.null)
 
 
 def align(*exprs: Expr) -> tuple[Expr, ...]:

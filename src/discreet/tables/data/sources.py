@@ -19,7 +19,7 @@ programs: their author answers for what they do with a row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -32,7 +32,7 @@ from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers import parquet, schema, texts
 from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 
-__all__ = ["HOMES", "TableSource", "bring", "find", "one_address"]
+__all__ = ["HOMES", "TableSource", "as_described", "bring", "find", "one_address"]
 
 #: The default engine of each home.
 HOMES = {
@@ -69,6 +69,7 @@ class TableSource:
     within: str = ""  # the name of the table in a database
     address: str = ""  # of a database on a server, with its password
     files: Frozen | None = None  # to notice later changes
+    frame: Any = None  # of pandas, whose columns of objects are read as they are described
 
 
 def find(source: object, table: str = "") -> TableSource:
@@ -119,7 +120,7 @@ def _from_connection(connection: Any, table: str) -> TableSource:
 def _frame(source: object, package: str) -> TableSource:
     kind = type(source).__name__
     if package == "pandas" and kind == "DataFrame":
-        return TableSource("arrow", texts.from_pandas(source), "data")
+        return TableSource("arrow", texts.from_pandas(source), "data", frame=source)
     if package == "pyarrow" and kind == "Table":
         return TableSource("arrow", source, "data")
     if package == "polars" and kind in {"DataFrame", "LazyFrame"}:
@@ -129,6 +130,13 @@ def _frame(source: object, package: str) -> TableSource:
     if package == "duckdb" and kind == "DuckDBPyRelation":
         return TableSource("duckdb", source, "data")
     raise _unknown_source_error()
+
+
+def as_described(source: TableSource, columns: Mapping[str, Column]) -> TableSource:
+    """The source, with columns of Python objects read as dates where they are described as such."""
+    if source.frame is None or not columns:
+        return source
+    return replace(source, handle=texts.from_pandas(source.frame, columns), frame=None)
 
 
 def bring(

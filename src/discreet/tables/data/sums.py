@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests to an engine: bounded sums of whole numbers, group by group.
 
-    rows         Private, Filtered, Lookup, Paired: a relation in which every row belongs to one unit
+    rows         a relation in which every row belongs to one unit: see `Relation`
     BoundedSums  keys, features and a scheme that bounds what one unit adds
     UnitSizes    a histogram of the numbers of rows of units
 
@@ -28,25 +28,62 @@ __all__ = [
     "BoundedSums",
     "Filtered",
     "GroupScheme",
+    "Linked",
     "Lookup",
     "MassScheme",
     "NormScheme",
     "OnceScheme",
     "Paired",
+    "PerUnit",
     "Private",
     "Relation",
     "RowScheme",
     "Scheme",
+    "Stacked",
+    "UnitAggregate",
     "UnitSizes",
+    "WindowFunction",
+    "Windowed",
+    "inner_relations",
+    "relation_expressions",
     "sorted_groups",
+    "window_expressions",
 ]
 
 
 @dataclass(frozen=True)
 class Private:
-    """The rows of a private table."""
+    """The rows of a private table; `Read`s name its columns by `label`."""
 
     table: str
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name by which its columns are read; the table's own, unless it is read twice."""
+        return self.name or self.table
+
+
+@dataclass(frozen=True)
+class Linked:
+    """The rows of a private table without a unit of its own: each row belongs to every unit of
+    `owners` that has a row whose `key` equals its `column`; NULL equals nothing.
+
+    A unit has each row once, however many of its owner rows have the key. A row that two units
+    reach is a row of both, and neither sees the other: what a unit has depends on its own rows of
+    `owners` and on rows of the table that it reaches.
+    """
+
+    table: str
+    owners: Relation
+    column: Read
+    key: Read
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name by which its columns are read."""
+        return self.name or self.table
 
 
 @dataclass(frozen=True)
@@ -69,20 +106,139 @@ class Lookup:
     table: str
     on: tuple[tuple[Expr, Read], ...]
     keep: bool = False
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name by which its columns are read."""
+        return self.name or self.table
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Every row with each row of another private relation that belongs to the same unit (and
-    matches `on`).
+    """Every row with each row of another private relation that belongs to the same unit, and
+    matches `on` and `condition`.
+
+    `kind` says what becomes of the others: "inner" drops them; "left" keeps those of `rows`, and
+    "full" those of both, with NULL for the columns of the other side; "semi" keeps each of `rows`
+    once if it has a match, "anti" if it has none, both without the columns of `other`.
     """
 
     rows: Relation
     other: Relation
     on: tuple[tuple[Expr, Expr], ...] = ()
+    kind: str = "inner"
+    condition: Expr | None = None
 
 
-Relation = Private | Filtered | Lookup | Paired
+@dataclass(frozen=True)
+class UnitAggregate:
+    """count (rows), count_of, distinct (different values), sum, min or max of an expression over
+    rows of one unit.
+
+    NULL is skipped. sum, min and max of nothing are NULL, and their type says that they can be.
+    """
+
+    kind: str
+    of: Expr | None = None
+
+
+@dataclass(frozen=True)
+class PerUnit:
+    """One row for each unit and each combination of its keys: the keys, and aggregates over those
+    of its rows.
+
+    A `Read` of `name` clamps an aggregate to the bounds of its type; the places are those of the
+    aggregate. NULL is a key of its own.
+    """
+
+    rows: Relation
+    name: str
+    keys: tuple[tuple[str, Expr], ...] = ()
+    aggregates: tuple[tuple[str, UnitAggregate], ...] = ()
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """A value for each row from the rows of the same unit with equal `partition`.
+
+    row_number; rank, dense_rank; lag and lead by `offset` (NULL beyond the ends); sum, count,
+    count_of, min, max: over the whole partition if `order` is empty, else over the rows before and
+    the row itself (`rows`), or those that are not after it in the order (not `rows`).
+
+    `order` is a sequence of expressions, and whether each descends; NULL comes last. Rows that
+    `order` leaves equal are ordered by the values of all columns that the question reads of them,
+    so what is still equal cannot be told apart.
+    """
+
+    kind: str
+    of: Expr | None = None
+    partition: tuple[Expr, ...] = ()
+    order: tuple[tuple[Expr, bool], ...] = ()
+    offset: int = 1
+    rows: bool = True
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """The same rows with more columns, which `Read`s of `name` clamp to the bounds of their type."""
+
+    rows: Relation
+    name: str
+    columns: tuple[tuple[str, WindowFunction], ...]
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """The rows of several relations, one below the other (UNION ALL), with common columns.
+
+    Each part has its expressions in the order of `columns`. Of one part it is a projection.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    parts: tuple[tuple[Relation, tuple[Expr, ...]], ...]
+
+
+Relation = Private | Linked | Filtered | Lookup | Paired | PerUnit | Windowed | Stacked
+
+
+def inner_relations(rows: Relation) -> tuple[Relation, ...]:
+    """The relations that a relation is directly made of."""
+    if isinstance(rows, Private):
+        return ()
+    if isinstance(rows, Linked):
+        return (rows.owners,)
+    if isinstance(rows, Stacked):
+        return tuple(part for part, _ in rows.parts)
+    return (rows.rows, rows.other) if isinstance(rows, Paired) else (rows.rows,)
+
+
+def relation_expressions(rows: Relation) -> tuple[Expr, ...]:
+    """The expressions that a relation itself evaluates, without those of the relations inside."""
+    match rows:
+        case Linked():
+            return (rows.column, rows.key)
+        case Filtered():
+            return (rows.condition,)
+        case Lookup() | Paired():
+            sides = tuple(side for pair in rows.on for side in pair)
+            more = rows.condition if isinstance(rows, Paired) else None
+            return sides if more is None else (*sides, more)
+        case PerUnit():
+            operands = (aggregate.of for _, aggregate in rows.aggregates)
+            return (*(key for _, key in rows.keys), *(of for of in operands if of is not None))
+        case Windowed():
+            return tuple(part for _, function in rows.columns for part in window_expressions(function))
+        case Stacked():
+            return tuple(of for _, values in rows.parts for of in values)
+    return ()
+
+
+def window_expressions(function: WindowFunction) -> tuple[Expr, ...]:
+    """The expressions that a window function evaluates for each row."""
+    operand = () if function.of is None else (function.of,)
+    return (*operand, *function.partition, *(of for of, _ in function.order))
 
 
 @dataclass(frozen=True)
@@ -165,6 +321,9 @@ class BoundedSums:
     If `among` is not empty, it lists the requested groups by their first keys, and the answer may
     leave out others. It changes no number, because weights are computed from all groups. So a unit
     with a million groups does not delay a question about ten.
+
+    If `most_groups` is not 0, the scheme is `RowScheme`, and a unit in more groups has the weight 0.
+    The answer then has only groups with a weight. The feature is 1.
     """
 
     rows: Relation
@@ -173,6 +332,7 @@ class BoundedSums:
     scheme: Scheme
     present: int = 0
     among: tuple[GroupKey, ...] = ()
+    most_groups: int = 0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.data.engine import ROW, guard_engine, not_copied, outdated_error
+from discreet.tables.data.engine import LINKED, ROW, guard_engine, not_copied, outdated_error
 from discreet.tables.data.expr import Read
 from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
@@ -68,11 +68,9 @@ class EngineBase(ABC):
 
     def columns(self, table: str) -> dict[str, str]:
         """The columns of a table and their kinds, from its schema."""
-        private = table in self._tables and self._tables[table].unit is not None
-        return {
-            name: column.kind
-            for name, column in known_table(self._tables, table, private=private).columns.items()
-        }
+        unit = self._tables[table].unit if table in self._tables else None
+        known = known_table(self._tables, table, private=unit is not None, linked=unit == LINKED)
+        return {name: column.kind for name, column in known.columns.items()}
 
     def check(self, asked: BoundedSums | UnitSizes) -> None:
         """Refuse what cannot be asked here; no private row is read."""

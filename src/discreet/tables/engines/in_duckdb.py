@@ -27,7 +27,15 @@ from sqlglot import exp
 from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine, outdated_error
 from discreet.tables.data.expr import Expr, Read
 from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme, Relation, RowScheme, Scheme
+from discreet.tables.data.sums import (
+    BoundedSums,
+    GroupKey,
+    GroupScheme,
+    OnceScheme,
+    Relation,
+    RowScheme,
+    Scheme,
+)
 from discreet.tables.data.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
@@ -153,7 +161,8 @@ class DuckDB(SqlEngine):
     def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         if self._single(asked.rows) or self._may_change(asked.rows) or isinstance(asked.scheme, OnceScheme):
             return super()._sums(asked)
-        if isinstance(asked.scheme, RowScheme) and not asked.present and Pairs.of(asked) not in self._pairs:
+        by_rows = isinstance(asked.scheme, RowScheme) and not asked.present and not asked.most_groups
+        if by_rows and Pairs.of(asked) not in self._pairs:
             return self._from_rows(asked)
         if can_separate(asked) and Pairs.of(asked) not in self._pairs:
             return self._from_separated(asked)
@@ -228,7 +237,9 @@ class DuckDB(SqlEngine):
         """The keys of the groups that are chosen by their weights; the keys of others stay in DuckDB."""
         if self._may_change(asked.rows):
             return groups_from_sums(self, asked, choose)
-        names, asked = Pairs.of(asked).key_names, replace(asked, features=())
+        names = Pairs.of(asked).key_names
+        if isinstance(asked.scheme, GroupScheme):
+            asked = replace(asked, features=())
         # one question at a time: a table that another one needs is not forgotten meanwhile
         with self._asking():
             self.check(asked)

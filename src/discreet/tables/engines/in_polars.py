@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guard_engine
+from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers.parquet import Parquet
@@ -30,15 +30,12 @@ from discreet.tables.data.readers.sound import sanitize
 from discreet.tables.data.readers.texts import from_path
 from discreet.tables.data.sums import (
     BoundedSums,
-    Filtered,
     GroupKey,
     GroupScheme,
     Lookup,
     MassScheme,
     NormScheme,
     OnceScheme,
-    Paired,
-    Private,
     Relation,
     RowScheme,
     Scheme,
@@ -49,16 +46,16 @@ from discreet.tables.engines import forks
 from discreet.tables.engines.base import EngineBase, Found
 from discreet.tables.engines.cache import PreparedCache
 from discreet.tables.engines.pairs import Pairs
-from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
+from discreet.tables.engines.polars_rows import PolarsRows, is_ordered
+from discreet.tables.engines.polars_write import narrow, type_of, wide
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
-from discreet.tables.engines.source import SourceColumn, SourceTable, comparable, known_table, readable
-from discreet.tables.engines.tree import all_tables, normal, reads_of
+from discreet.tables.engines.source import SourceColumn, SourceTable
+from discreet.tables.engines.terms import UNIT
+from discreet.tables.engines.tree import all_tables, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 
 __all__ = ["Polars", "open_polars"]
 
-UNIT = "u"
-Needed = Mapping[Read, None]
 #: A table, with all rows of a unit in one part.
 Parts = list[pl.DataFrame]
 #: So many rows are grouped at a time.
@@ -84,12 +81,9 @@ class Polars(EngineBase):
     ) -> None:
         super().__init__(tables)
         self._frames, self._frozen, self._live = dict(frames), frozen, live
-        self._names: dict[Read, str] = {}
+        self._rows = PolarsRows(self._frames, self._tables)
         self._prepared: PreparedCache[Pairs, Parts] = PreparedCache(lambda _: None)
         self._group_sums: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
-
-    def _name(self, read: Read) -> str:
-        return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
     def _let_go(self) -> None:
         self._prepared.clear()
@@ -103,81 +97,11 @@ class Polars(EngineBase):
     def _look(self) -> None:
         self._frozen.check()
 
-    # --- rows --------------------------------------------------------------------------------------
-
-    def _rows(self, rows: Relation, needed: Needed) -> pl.LazyFrame:
-        """The unit, and the cells of what is needed."""
-        if isinstance(rows, Private):
-            return self._private(rows.table, needed)
-        if isinstance(rows, Filtered):
-            inner = self._rows(rows.rows, {**needed, **reads_of([rows.condition])})
-            return inner.filter(self._writer().write(rows.condition))
-        if isinstance(rows, Lookup):
-            return self._lookup(rows, needed)
-        return self._paired_rows(rows, needed)
-
-    def _private(self, name: str, needed: Needed) -> pl.LazyFrame:
-        table = known_table(self._tables, name, private=True)
-        frame = self._frames[name]
-        cells = self._cells(table, needed)
-        if table.unit == ROW:
-            return frame.with_columns(**cells, one=narrow(1)).select(*cells, "one")
-        unit = comparable(table)
-        whose = plain(unit)
-        mine = whose.is_not_null() & whose.is_not_nan() if unit.kind == "real" else whose.is_not_null()
-        return frame.filter(mine).select(**cells, **{UNIT: whose})
-
-    def _lookup(self, rows: Lookup, needed: Needed) -> pl.LazyFrame:
-        table = known_table(self._tables, rows.table, private=False)
-        mine = {read: None for read in needed if read.table != rows.table}
-        left = self._rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
-        reads = {**needed, **reads_of(other for _, other in rows.on)}
-        cells = self._cells(table, reads)
-        right = (
-            self._frames[rows.table].with_columns(**cells, one=narrow(1)).select(*cells, other=pl.col("one"))
-        )
-        if self._single(rows):
-            # a key that is there twice would make two units of one row
-            right = right.unique(subset=[self._name(other) for _, other in rows.on], keep="none")
-        return self._match_rows(left, right, rows.on, "left" if rows.keep else "inner")
-
-    def _paired_rows(self, rows: Paired, needed: Needed) -> pl.LazyFrame:
-        here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
-        wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
-        left = self._rows(rows.rows, {read: None for read in wanted if read.table in here})
-        right = self._rows(rows.other, {read: None for read in wanted if read.table in there})
-        return self._match_rows(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
-
-    def _match_rows(
-        self, left: pl.LazyFrame, right: pl.LazyFrame, on: Any, how: Any, *, units: bool = False
-    ) -> pl.LazyFrame:
-        """Equal parts of `on`; NULL equals nothing."""
-        write = self._writer().write
-        ours = {f"l{place}": write(one) for place, (one, _) in enumerate(on)}
-        theirs = {f"r{place}": write(other) for place, (_, other) in enumerate(on)}
-        left_on, right_on = [*ours, *([UNIT] if units else [])], [*theirs, *(["v"] if units else [])]
-        joined = left.with_columns(**ours).join(
-            right.with_columns(**theirs),
-            left_on=left_on,
-            right_on=right_on,
-            how=how,
-            nulls_equal=False,
-            coalesce=False,
-        )
-        return joined.drop(*ours, *right_on, *([] if units else ["other"]))
-
-    def _cells(self, table: SourceTable, needed: Needed) -> dict[str, pl.Expr]:
-        found = [read for read in needed if read.table == table.name]
-        return {self._name(read): cell(readable(table, read), read.of) for read in found}
-
-    def _writer(self) -> PolarsWriter:
-        return PolarsWriter(lambda read: pl.col(self._name(read)))
-
     # --- pairs, weights, answers -------------------------------------------------------------------
 
     def _rows_with_features(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """u, k0 …, v0 … for each row, from the unit and the cells of rows; of single rows n too."""
-        write, single = self._writer().write, self._single(pairs.rows)
+        write, single = self._rows.writer().write, self._single(pairs.rows)
         keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
         if not single:
             texts = pl.Categorical(pl.Categories.random())
@@ -208,7 +132,7 @@ class Polars(EngineBase):
 
     def _cached_pairs(self, pairs: Pairs) -> Callable[[], Parts]:
         """The pairs, from memory if they are there."""
-        rows = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
+        rows = self._rows.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         single = self._single(pairs.rows)
 
         def of_present() -> Parts:
@@ -221,9 +145,11 @@ class Polars(EngineBase):
 
         def of_frozen() -> Parts:
             valued = self._rows_with_features(pairs, rows)
-            return (
-                [valued.collect()] if single else self._group_pairs(pairs, valued.collect(engine="streaming"))
-            )
+            if single:
+                return [valued.collect()]
+            # what is numbered in an order needs that order
+            engine: Literal["in-memory", "streaming"] = "in-memory" if is_ordered(pairs.rows) else "streaming"
+            return self._group_pairs(pairs, valued.collect(engine=engine))
 
         def make() -> Parts:
             self._frozen.check()
@@ -285,7 +211,8 @@ class Polars(EngineBase):
             return summed.sort(*pairs.key_names, nulls_last=True)
 
         self._frozen.check()
-        return self._group_sums.get(replace(asked, features=()), weigh)
+        known = replace(asked, features=()) if isinstance(asked.scheme, GroupScheme) else asked
+        return self._group_sums.get(known, weigh)
 
     def _answer(self, asked: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
         """k0 …, s0 …: the sums of the parts, added up one after the other."""
@@ -296,7 +223,7 @@ class Polars(EngineBase):
             summed = (
                 both.group_by(*pairs.key_names).agg(sums) if asked.keys else both.select(sums)
             ).collect()
-        if isinstance(asked.scheme, GroupScheme) and asked.keys:
+        if (isinstance(asked.scheme, GroupScheme) and asked.keys) or asked.most_groups:
             return summed.filter(pl.col("s0") > wide(0))
         return summed
 
@@ -332,8 +259,12 @@ class Polars(EngineBase):
         frame = frame.with_columns(**measured)
         if self._single(asked.rows):
             return frame.with_columns(w=_weight(scheme))
-        units = frame.group_by(UNIT).agg(*(pl.col(name).sum() for name in measured))
-        return frame.join(units.select(UNIT, w=_weight(scheme)), on=UNIT, how="inner")
+        groups = pl.len().cast(pl.Int64).alias("groups")
+        units = frame.group_by(UNIT).agg(groups, *(pl.col(name).sum() for name in measured))
+        weight = _weight(scheme)
+        if asked.most_groups:
+            weight = pl.when(pl.col("groups") <= narrow(asked.most_groups)).then(weight).otherwise(narrow(0))
+        return frame.join(units.select(UNIT, w=weight), on=UNIT, how="inner")
 
     def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         made = self._cached_pairs(Pairs.for_sizes(asked))
@@ -356,12 +287,13 @@ class Polars(EngineBase):
 
     def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
         table = self._tables[reads[0].table]
-        cells = self._cells(table, reads_of(reads))
+        cells = self._rows.cells(table, reads_of(reads), table.name)
         frame = self._frames[table.name].select(**cells).unique()
-        return lambda: frame.select(*(self._name(read) for read in reads)).collect().rows()
+        return lambda: frame.select(*(self._rows.name_of(read) for read in reads)).collect().rows()
 
     def _copies(self, lookup: Lookup) -> Callable[[], bool]:
-        cells = self._cells(self._tables[lookup.table], reads_of(other for _, other in lookup.on))
+        reads = reads_of(other for _, other in lookup.on)
+        cells = self._rows.cells(self._tables[lookup.table], reads, lookup.label)
         keys = self._frames[lookup.table].select(**cells).drop_nulls()
         return lambda: keys.collect().is_duplicated().any()
 

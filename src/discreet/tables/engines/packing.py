@@ -105,7 +105,9 @@ class Packer:
         return chosen.where(*(writer.write(condition) for condition in among), copy=False)
 
     def _list_of(self, read: Read) -> exp.Table | None:
-        """The texts of a column with their places; None if they are too many."""
+        """The texts of a column with their places; None if they are too many, or no table has the column."""
+        if read.table not in self._relations.tables:
+            return None
         if read not in self._lists:
             self._lists[read] = self._listing(read)
         return self._lists[read]

@@ -212,9 +212,21 @@ class PolarsWriter:
     def _coalesce(self, expr: e.Coalesce) -> pl.Expr:
         return pl.coalesce(*(self.write(item) for item in expr.items))
 
-    @write.register
-    def _part(self, expr: e.DatePart) -> pl.Expr:
+    @write.register(e.AsDate)
+    @write.register(e.AsMoment)
+    @write.register(e.DatePart)
+    @write.register(e.Shifted)
+    @write.register(e.Truncated)
+    def _calendar(self, expr: e.Expr) -> pl.Expr:
         return self.write(spelled_out(expr))
+
+    @write.register
+    def _steps(self, expr: e.Steps) -> pl.Expr:
+        of = self.write(expr.of)
+        edges, values = (
+            pl.lit(pl.Series(list(cells), dtype=pl.Int64)) for cells in (expr.edges, expr.values)
+        )
+        return of + values.gather(edges.search_sorted(of, side="right"))
 
     @write.register
     def _bucket(self, expr: e.Bucket) -> pl.Expr:

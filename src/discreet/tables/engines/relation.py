@@ -2,7 +2,8 @@
 """The rows of a plan as a SELECT: whose a row is, and one column of cells for each column that is read.
 
 **Guarantee.** Each operator acts on the rows of one unit and on public tables alone (`plan`): what is selected here has
-no window, no order, no limit and no random number. Rows of nobody are dropped where a private table is read.
+no limit and no random number; whatever is grouped, ordered or numbered is grouped by the unit first (`per_unit`). Rows of
+nobody are dropped where a private table is read.
 """
 
 from __future__ import annotations
@@ -13,20 +14,32 @@ from functools import singledispatchmethod
 from sqlglot import exp
 
 from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Private, Relation
+from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.sums import (
+    Filtered,
+    Linked,
+    Lookup,
+    Paired,
+    PerUnit,
+    Private,
+    Relation,
+    Stacked,
+    Windowed,
+    relation_expressions,
+)
 from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.per_unit import aggregate_term, clamp_cell, is_wide, window_term
 from discreet.tables.engines.read import cell, plain
 from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
-from discreet.tables.engines.terms import Term, name_term
-from discreet.tables.engines.tree import all_tables, reads_of, unit_of
+from discreet.tables.engines.terms import UNIT, Term, name_term
+from discreet.tables.engines.tree import labels, reads_of, unit_of
 from discreet.tables.engines.write import ColumnNames, Writer
 
 __all__ = ["UNIT", "Relations", "select"]
 
-UNIT = "u"
+_JOINS = {"inner": "INNER", "left": "LEFT", "full": "FULL"}
 
 
 class Relations:
@@ -50,7 +63,7 @@ class Relations:
     @rows.register
     def _private(self, rows: Private, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True)
-        chosen = self._cells(table, needed)
+        chosen = self._cells(table, needed, rows.label)
         if table.unit in {None, ROW}:
             return chosen
         unit = comparable(table)
@@ -61,6 +74,22 @@ class Relations:
         return chosen.select(whose, copy=False).where(mine, copy=False)
 
     @rows.register
+    def _linked_rows(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:
+        table = known_table(self.tables, rows.table, private=True, linked=True)
+        mine = self._cells(table, {**needed, **reads_of([rows.column])}, rows.label)
+        owners = self.rows(rows.owners, reads_of([rows.key]))
+        key = t.column(self.name_of(rows.key))
+        owners = select([t.column(UNIT), key], owners).where(t.negate(t.is_null(key.copy())), copy=False)
+        match = t.binary(
+            exp.EQ, t.column(self.name_of(rows.column), "l"), t.column(self.name_of(rows.key), "r")
+        )
+        columns = [name_term(t.column(self.name_of(read), "l"), self.name_of(read)) for read in needed]
+        whose = name_term(t.column(UNIT, "r"), UNIT)
+        return select([*columns, whose], mine, "l").join(
+            owners.distinct(copy=False).subquery("r", copy=False), on=match, join_type="INNER", copy=False
+        )
+
+    @rows.register
     def _filtered_rows(self, rows: Filtered, needed: Mapping[Read, None]) -> exp.Select:
         inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
         kept = self._columns(rows, needed)
@@ -69,12 +98,13 @@ class Relations:
     @rows.register
     def _lookup(self, rows: Lookup, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=False)
-        mine = {read: None for read in needed if read.table != rows.table}
+        mine = {read: None for read in needed if read.table != rows.label}
         left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
-        public = {read: None for read in needed if read.table == rows.table}
-        right = self._cells(table, {**public, **reads_of(other for _, other in rows.on)})
+        public = {read: None for read in needed if read.table == rows.label}
+        keys = reads_of(other for _, other in rows.on)
+        right = self._cells(table, {**public, **keys}, rows.label)
         if unit_of(self.tables, rows) == ROW:
-            right = self._keys_once(right, public, reads_of(other for _, other in rows.on))
+            right = self._keys_once(right, public, keys)
         writer = self.writer()
         match = t.both(t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on)
         return select(self._columns(rows, needed, "l"), left, "l").join(
@@ -83,24 +113,99 @@ class Relations:
 
     @rows.register
     def _paired_rows(self, rows: Paired, needed: Mapping[Read, None]) -> exp.Select:
-        here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
-        wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
+        here, there = set(labels(rows.rows)), set(labels(rows.other))
+        wanted = {**needed, **reads_of(relation_expressions(rows))}
         left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
         right = self.rows(rows.other, {read: None for read in wanted if read.table in there})
-        writer = self.writer()
-        same = t.binary(exp.EQ, t.column(UNIT, "l"), t.column(UNIT, "r"))
-        more = [t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on]
-        return select(self._columns(rows, needed, "l"), left, "l").join(
-            right.subquery("r", copy=False), on=t.both([same, *more]), join_type="INNER", copy=False
-        )
+        write = self.writer().write
+        match = [t.binary(exp.EQ, t.column(UNIT, "l"), t.column(UNIT, "r"))]
+        match += [t.binary(exp.EQ, write(one), write(other)) for one, other in rows.on]
+        match += [] if rows.condition is None else [write(rows.condition)]
+        chosen = select(self._columns(rows, needed, "l"), left, "l")
+        if rows.kind in {"semi", "anti"}:
+            matched = select([t.number(1)], right, "r").where(t.both(match), copy=False)
+            exists = exp.Exists(this=matched)
+            return chosen.where(exists if rows.kind == "semi" else t.negate(exists), copy=False)
+        if rows.kind == "full":
+            whose = t.call("COALESCE", t.column(UNIT, "l"), t.column(UNIT, "r"))
+            chosen.set("expressions", [*chosen.expressions[:-1], name_term(whose, UNIT)])
+        other = right.subquery("r", copy=False)
+        return chosen.join(other, on=t.both(match), join_type=_JOINS[rows.kind], copy=False)
+
+    @rows.register
+    def _per_unit(self, rows: PerUnit, needed: Mapping[Read, None]) -> exp.Select:
+        """Three steps: operands of rows; keys and aggregates of units; those that are needed, as cells."""
+        names = _inner_names([*dict(rows.keys), *dict(rows.aggregates)])
+        wanted = {read.column for read in needed}
+        keys = {names[name]: key for name, key in rows.keys}
+        aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in wanted}
+        operands = {name: made.of for name, made in aggregates.items() if made.of is not None}
+        valued = self._values_of(rows.rows, {**keys, **operands})
+        whose = [t.column(UNIT), *(t.column(name) for name in keys)]
+        made = [
+            name_term(aggregate_term(self.dialect, aggregate, name), name)
+            for name, aggregate in aggregates.items()
+        ]
+        grouped = select([*(part.copy() for part in whose), *made], valued).group_by(*whose, copy=False)
+        wide = {name for name, aggregate in rows.aggregates if is_wide(aggregate.kind)}
+        return select([*self._made_cells(needed, names, wide), t.column(UNIT)], grouped)
+
+    @rows.register
+    def _windowed_rows(self, rows: Windowed, needed: Mapping[Read, None]) -> exp.Select:
+        functions, names = dict(rows.columns), _inner_names(dict(rows.columns))
+        own = {read: None for read in needed if read.table == rows.name}
+        kept = {read: None for read in needed if read.table != rows.name}
+        read_here = {**kept, **reads_of(relation_expressions(rows))}
+        inner = self.rows(rows.rows, read_here)
+        ties = [t.column(self.name_of(read)) for read in sorted(read_here, key=repr)]
+        made = [
+            name_term(window_term(self.writer(), functions[name], ties), names[name])
+            for name in dict.fromkeys(read.column for read in own)
+        ]
+        windowed = select([*self._columns(rows, kept), *made], inner)
+        wide = {name for name, function in rows.columns if is_wide(function.kind)}
+        return select([*self._columns(rows, kept), *self._made_cells(own, names, wide)], windowed)
+
+    @rows.register
+    def _stacked_rows(self, rows: Stacked, needed: Mapping[Read, None]) -> exp.Select:
+        names = _inner_names(rows.columns)
+        wanted = dict.fromkeys(read.column for read in needed)
+        stacked: exp.Query | None = None
+        for part, values in rows.parts:
+            of = dict(zip(rows.columns, values, strict=True))
+            valued = self._values_of(part, {names[name]: of[name] for name in wanted})
+            stacked = (
+                valued if stacked is None else exp.Union(this=stacked, expression=valued, distinct=False)
+            )
+        assert stacked is not None
+        whose = [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
+        columns = [*self._made_cells(needed, names, set()), *whose]
+        return select(columns or [name_term(t.number(1), "one")], stacked)
+
+    def _made_cells(self, needed: Iterable[Read], names: Mapping[str, str], wide: set[str]) -> list[Term]:
+        """Columns that were made here, as cells of the types with which they are read."""
+        return [
+            name_term(
+                clamp_cell(self.dialect, read.of, t.column(names[read.column]), wide=read.column in wide),
+                self.name_of(read),
+            )
+            for read in needed
+        ]
+
+    def _values_of(self, rows: Relation, values: Mapping[str, Expr]) -> exp.Select:
+        """The unit of each row, and some expressions by their names."""
+        inner, write = self.rows(rows, reads_of(values.values())), self.writer().write
+        columns = [name_term(write(of), name) for name, of in values.items()]
+        columns += [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
+        return select(columns or [name_term(t.number(1), "one")], inner)
 
     def writer(self) -> Writer:
         """Writes expressions on the columns of `rows`."""
         return Writer(self.dialect, self._names.column)
 
-    def cells(self, table: str, reads: Mapping[Read, None]) -> exp.Select:
+    def cells(self, table: str, reads: Mapping[Read, None], label: str = "") -> exp.Select:
         """Columns of a table where they are read, whoever they belong to."""
-        return self._cells(self.tables[table], reads)
+        return self._cells(self.tables[table], reads, label or table)
 
     def _keys_once(
         self, right: exp.Select, public: Mapping[Read, None], on: Mapping[Read, None]
@@ -115,8 +220,8 @@ class Relations:
         chosen = select([*(key.copy() for key in keys), *values], right)
         return chosen.group_by(*keys, copy=False).having(once, copy=False)
 
-    def _cells(self, table: SourceTable, reads: Mapping[Read, None]) -> exp.Select:
-        found = [read for read in reads if read.table == table.name]
+    def _cells(self, table: SourceTable, reads: Mapping[Read, None], label: str) -> exp.Select:
+        found = [read for read in reads if read.table == label]
         cells = [
             name_term(cell(self.dialect, readable(table, read), read.of), self.name_of(read))
             for read in found
@@ -134,3 +239,8 @@ def select(columns: Iterable[Term], source: exp.Query | exp.Table, name: str = "
     """SELECT columns FROM a subquery, or a table."""
     origin = source.subquery(name, copy=False) if isinstance(source, exp.Query) else source.copy()
     return exp.Select(expressions=list(columns)).from_(origin, copy=False)
+
+
+def _inner_names(names: Iterable[str]) -> dict[str, str]:
+    """Names of our own for columns that are made: those of a question could be equal for an engine."""
+    return {name: f"d{place}" for place, name in enumerate(names)}

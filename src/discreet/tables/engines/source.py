@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import ROW
+from discreet.tables.data.engine import LINKED, ROW
 from discreet.tables.data.expr import Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
@@ -102,10 +102,12 @@ def readable(table: SourceTable, read: Read) -> SourceColumn:
     return column
 
 
-def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
-    """A table that is private, or public, as it must be."""
+def known_table(
+    tables: Mapping[str, SourceTable], name: str, *, private: bool, linked: bool = False
+) -> SourceTable:
+    """A table that is private, or public, as it must be; `linked` if its rows reach their units through a key."""
     table = tables.get(name)
-    if table is None or (table.unit is not None) != private:
+    if table is None or (table.unit is not None) != private or (table.unit == LINKED) != linked:
         raise RefusedQuestion(
             "DP701",
             f"there is no {'private' if private else 'public'} table {name}.",
@@ -137,7 +139,7 @@ def _finest(column: SourceColumn) -> int:
 def same_units(one: SourceTable, other: SourceTable) -> None:
     """Refuse to pair tables whose units cannot be compared exactly."""
     for table in (one, other):
-        if table.unit in {None, ROW}:
+        if table.unit in {None, ROW, LINKED}:
             raise RefusedQuestion(
                 "DP703",
                 f"table {table.name} has no column that says whose a row is.",

@@ -94,7 +94,9 @@ class SqlEngine(EngineBase):
         cells = [t.column(self._relations.name_of(read)) for read in reads]
         known = t.both(t.negate(t.is_null(cell.copy())) for cell in cells)
         twice = t.binary(exp.GT, t.everyone(), t.number(1))
-        groups = select([t.number(1)], self._relations.cells(lookup.table, reads)).where(known, copy=False)
+        groups = select([t.number(1)], self._relations.cells(lookup.table, reads, lookup.label)).where(
+            known, copy=False
+        )
         groups = groups.group_by(*cells, copy=False).having(twice, copy=False).limit(1, copy=False)
         statement = self._dialect.sql(groups)
         return lambda: bool(self._fetch(statement))

@@ -260,6 +260,9 @@ class Statements:
         """
         keys = [t.column(name) for name in Pairs.of(asked).key_names]
         weight = self.weight(asked.scheme)
+        if asked.most_groups:
+            many = t.binary(exp.GT, t.column("m"), t.number(asked.most_groups))
+            weight = t.cases([(many, t.number(0))], weight)
         if isinstance(asked.scheme, GroupScheme):
             total = self.dialect.total(weight)
             chosen = _keep_wanted(self.relations, asked, select([*keys, name_term(total, "s0")], measured))
@@ -273,7 +276,10 @@ class Statements:
             total = self.dialect.widen(self.dialect.total(weight.copy()))
             sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))
         columns = [*keys, *(name_term(total, f"s{place}") for place, total in enumerate(sums))]
-        return _group_by(_keep_wanted(self.relations, asked, select(columns, measured)), keys)
+        chosen = _group_by(_keep_wanted(self.relations, asked, select(columns, measured)), keys)
+        if asked.most_groups:
+            return chosen.having(t.binary(exp.GT, sums[0].copy(), t.number(0)), copy=False)
+        return chosen
 
     def _product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
         """Σ w · v, in 64 bits for each unit where that is enough."""

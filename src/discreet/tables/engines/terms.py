@@ -16,6 +16,7 @@ from sqlglot import exp
 __all__ = [
     "BIGINT",
     "DOUBLE",
+    "UNIT",
     "Term",
     "add",
     "binary",
@@ -43,6 +44,8 @@ else:
     Term = object
 
 BIGINT, DOUBLE = "BIGINT", "DOUBLE"
+#: The column that says whose a row is.
+UNIT = "u"
 
 _ATOMS = (exp.Column, exp.Literal, exp.Cast, exp.Case, exp.Paren, exp.Anonymous, exp.Null, exp.Boolean)
 

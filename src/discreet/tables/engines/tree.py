@@ -6,11 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Expr, Read, leaves
-from discreet.tables.data.sums import Lookup, Paired, Private, Relation
+from discreet.tables.data.sums import (
+    Linked,
+    Lookup,
+    Paired,
+    PerUnit,
+    Private,
+    Relation,
+    Stacked,
+    Windowed,
+    inner_relations,
+)
 from discreet.tables.engines.source import SourceTable, same_units
 
-__all__ = ["all_tables", "lookups", "normal", "private_tables", "reads_of", "unit_of"]
+__all__ = ["all_tables", "labels", "lookups", "normal", "private_tables", "reads_of", "unit_of"]
 
 
 def normal(read: Read) -> Read:
@@ -24,31 +35,55 @@ def reads_of(exprs: Iterable[Expr]) -> dict[Read, None]:
 
 
 def private_tables(rows: Relation) -> list[str]:
-    """The private tables of a relation."""
-    if isinstance(rows, Private):
-        return [rows.table]
-    return private_tables(rows.rows) + (private_tables(rows.other) if isinstance(rows, Paired) else [])
+    """The private tables whose own column says whose a row is, wherever they are read."""
+    own = [rows.table] if isinstance(rows, Private) else []
+    return own + [name for inner in inner_relations(rows) for name in private_tables(inner)]
 
 
 def all_tables(rows: Relation) -> list[str]:
-    """All tables of a relation."""
-    if isinstance(rows, Private):
-        return [rows.table]
-    more = all_tables(rows.other) if isinstance(rows, Paired) else []
-    return [*all_tables(rows.rows), *more, *([rows.table] if isinstance(rows, Lookup) else [])]
+    """All tables that are read, as often as they are."""
+    own = [rows.table] if isinstance(rows, Private | Linked | Lookup) else []
+    return own + [name for inner in inner_relations(rows) for name in all_tables(inner)]
+
+
+def labels(rows: Relation) -> list[str]:
+    """The names by which the columns of a relation are read."""
+    match rows:
+        case Private() | Linked():
+            return [rows.label]
+        case PerUnit() | Stacked():
+            return [rows.name]
+        case Lookup():
+            return [*labels(rows.rows), rows.label]
+        case Windowed():
+            return [*labels(rows.rows), rows.name]
+        case Paired():
+            hidden = rows.kind in {"semi", "anti"}
+            return labels(rows.rows) + ([] if hidden else labels(rows.other))
+    return labels(rows.rows)
 
 
 def lookups(rows: Relation) -> list[Lookup]:
     """The public tables that rows are matched with."""
-    if isinstance(rows, Private):
-        return []
-    more = lookups(rows.other) if isinstance(rows, Paired) else []
-    return [*lookups(rows.rows), *more, *([rows] if isinstance(rows, Lookup) else [])]
+    own = [rows] if isinstance(rows, Lookup) else []
+    return own + [lookup for inner in inner_relations(rows) for lookup in lookups(inner)]
 
 
 def unit_of(tables: Mapping[str, SourceTable], rows: Relation) -> str:
     """The unit's column in the first private table, or ROW; refuses what cannot be told apart."""
-    names = all_tables(rows)
+    _check_labels(rows)
+    private = [tables[name] for name in dict.fromkeys(private_tables(rows))]
+    if all(table.unit == ROW for table in private) and not _is_put_together(rows):
+        return ROW
+    for other in private[1:] or private * _is_put_together(rows):
+        same_units(private[0], other)
+    return str(private[0].unit)
+
+
+def _check_labels(rows: Relation) -> None:
+    names = labels(rows)
+    if isinstance(rows, Paired):
+        names = [*labels(rows.rows), *labels(rows.other)]
     if len(set(names)) < len(names):
         raise RefusedQuestion(
             "DP703",
@@ -56,7 +91,11 @@ def unit_of(tables: Mapping[str, SourceTable], rows: Relation) -> str:
             why="its columns could not be told apart.",
             fix="put the question to one copy of it",
         )
-    private = [tables[name] for name in private_tables(rows)]
-    for other in private[1:]:
-        same_units(private[0], other)
-    return str(private[0].unit)
+    for inner in inner_relations(rows):
+        _check_labels(inner)
+
+
+def _is_put_together(rows: Relation) -> bool:
+    """Whether rows are put together by their unit, and not only filtered, looked up and stacked."""
+    own = isinstance(rows, Linked | Paired | PerUnit | Windowed)
+    return own or any(map(_is_put_together, inner_relations(rows)))

@@ -58,6 +58,7 @@ def check_sums(asked: BoundedSums) -> None:
     if isinstance(scheme, GroupScheme):
         assert scheme.norm in {1, 2}
         assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
+    assert not asked.most_groups or (isinstance(scheme, RowScheme) and asked.keys)
     if not isinstance(scheme, RowScheme | NormScheme | MassScheme):
         return
     if isinstance(scheme, MassScheme):

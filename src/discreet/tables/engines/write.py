@@ -191,9 +191,19 @@ class Writer:
     def _coalesce(self, expr: e.Coalesce) -> Term:
         return t.call("COALESCE", *(self.write(item) for item in expr.items))
 
-    @write.register
-    def _part(self, expr: e.DatePart) -> Term:
+    @write.register(e.AsDate)
+    @write.register(e.AsMoment)
+    @write.register(e.DatePart)
+    @write.register(e.Shifted)
+    @write.register(e.Truncated)
+    def _calendar(self, expr: e.Expr) -> Term:
         return self.write(spelled_out(expr))
+
+    @write.register
+    def _steps(self, expr: e.Steps) -> Term:
+        of = self.write(expr.of)
+        moved = [t.number(value) for value in expr.values]
+        return t.add(of, _value_tree(of.copy(), expr.edges, moved))
 
     @write.register
     def _bucket(self, expr: e.Bucket) -> Term:
@@ -213,8 +223,14 @@ class Writer:
 
 def search_tree(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
     """A search tree: how many edges are at or below, known to be between `first` and `last`."""
-    if first == last:
-        return t.number(first)
-    middle = (first + last) // 2
+    return _value_tree(of, edges[first:last], [t.number(place) for place in range(first, last + 1)])
+
+
+def _value_tree(of: Term, edges: Sequence[int], values: Sequence[Term]) -> Term:
+    """A search tree: the value whose place is how many edges are at or below; there is one value more than edges."""
+    if not edges:
+        return values[0]
+    middle = len(edges) // 2
     below = t.binary(exp.LT, of.copy(), t.number(edges[middle]))
-    return t.cases([(below, search_tree(of, edges, first, middle))], search_tree(of, edges, middle + 1, last))
+    lower = _value_tree(of, edges[:middle], values[: middle + 1])
+    return t.cases([(below, lower)], _value_tree(of, edges[middle + 1 :], values[middle + 1 :]))

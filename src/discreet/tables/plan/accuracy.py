@@ -239,7 +239,9 @@ def _least_lower_end(mechanism: TableMechanism, answer: Answer, confidence: floa
     ends: list[float] = []
     for name, column in answer.columns.items():
         if selection is not None and name in selection.estimates:
-            ends += selection.lower_ends([round(value) for value in column.values], confidence)
+            fine = selection.fine
+            cells = [round(value * fine) for value in column.values]
+            ends += [low / fine for low in selection.lower_ends(cells, confidence)]
         else:
             ends += [value - (halves[name] or math.inf) for value in column.values]
     least = min(ends, default=0.0)

@@ -47,6 +47,7 @@ from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.split import split_budget
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
 from discreet.tables.plan.totals import DOWN_WEIGHTED, Totals, TotalsStrategy
+from discreet.tables.plan.unit_rows import unit_rows
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -73,6 +74,7 @@ class TableMechanism(Mechanism):
             scope=self.scope,
             spend=spend,
             private_keys=private_keys,
+            counts=_selecting_counts(question),
         )
         self._guarantee = self.plan.guarantee
 
@@ -160,7 +162,9 @@ def compile_question(
 
     **Guarantee.** A question that does not fit the schema is refused here, so before a charge.
     """
-    mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
+    mechanism = TableMechanism(
+        question, Contribution.of(dataset, cap).for_rows(unit_rows(question.rows)), spend
+    )
     # A description can be compiled without an engine, before there are rows.
     if dataset.engine is not None:
         dataset.engine.check(_schema_request(mechanism))
@@ -194,6 +198,12 @@ def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]
 
 def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
     return tuple(aggregate for aggregate in question.aggregates if aggregate.kind == "units")
+
+
+def _selecting_counts(question: Question) -> tuple[Aggregate, ...]:
+    """The counts of rows that may select the groups; those of a quotient keep the weights of the other."""
+    counts = [aggregate for aggregate in question.aggregates if aggregate.kind == "count"]
+    return () if any(count.name in question.quotients for count in counts) else tuple(counts)
 
 
 def _total_strategies(

@@ -35,7 +35,7 @@ _MOST_STEPS = 2**29
 class Contribution:
     """The contribution bound of one unit: at most `rows` rows, in `groups` groups.
 
-    `one_row_per_unit` says that every row is a unit of its own, so no weight is below one.
+    `one_row_per_unit` says that no unit has two rows, so no weight is below one.
     `stated_groups` is the number of groups in the description, if it states one.
     """
 
@@ -66,6 +66,12 @@ class Contribution:
     def with_rows(self, rows: int) -> Contribution:
         """The bound for another `at_most`; a unit is in at most as many groups as it has rows."""
         return replace(self, rows=rows, groups=min(rows, self.stated_groups or rows))
+
+    def for_rows(self, most: int | None) -> Contribution:
+        """The bound for rows of which no unit has more than `most`; None if nothing is known."""
+        if most is None or self.one_row_per_unit or not most <= self.rows:
+            return self
+        return replace(self.with_rows(max(most, 1)), one_row_per_unit=most <= 1)
 
     @property
     def replaces(self) -> bool:
@@ -100,10 +106,14 @@ class NormFit:
 
 
 def fit_norm(
-    reach: Sequence[int], shares: Sequence[float], present: float, contribution: Contribution
+    reach: Sequence[int],
+    shares: Sequence[float],
+    present: float,
+    contribution: Contribution,
+    exclusive: Sequence[Sequence[int]],
 ) -> NormFit:
     """Cells that give feature j, of at most `reach[j]` in a row, its share of the precision of the
-    noise.
+    noise. `exclusive` are sets of features of which at most one is not 0 in any row.
 
     `norm_bound` is the greatest norm of a unit with `rows` rows in `groups` groups, so such a unit
     is never down-weighted. This serves accuracy; the guarantee does not depend on it.
@@ -133,7 +143,8 @@ def fit_norm(
         for high, multiplier, cell in zip(reach, multipliers, cells, strict=False)
     ]
     # Q is convex in the number of groups, so it is greatest for one group or for all of them.
-    greatest = max(_squared_norm(per_row, rows, spread) + spread * here * here for spread in (1, groups))
+    longest = [max(per_row[place] for place in places) for places in exclusive]
+    greatest = max(_squared_norm(longest, rows, spread) + spread * here * here for spread in (1, groups))
     return NormFit(tuple(multipliers), tuple(cells), math.isqrt(greatest - 1) + 1, here)
 
 
@@ -153,14 +164,15 @@ class MassFit:
     mass_bound: int
 
 
-def fit_mass(reach: Sequence[int], contribution: Contribution) -> MassFit:
+def fit_mass(reach: Sequence[int], contribution: Contribution, exclusive: Sequence[Sequence[int]]) -> MassFit:
     """Multipliers that give features of at most `reach[j]` in a row about the same range, so that
     one noise serves all.
 
     `mass_bound` is the total of `rows` rows with the greatest values, so a unit with that many rows
-    is never down-weighted.
+    is never down-weighted. In no row is more than one feature of a set of `exclusive` other than 0.
     """
     even = max(reach) * (_EVEN if len(reach) > 1 else 1)
     multipliers = tuple(max(1, round(Fraction(even, high))) for high in reach)
-    row_bound = sum(map(math.prod, zip(reach, multipliers, strict=True)))
+    bounds = list(map(math.prod, zip(reach, multipliers, strict=True)))
+    row_bound = sum(max(bounds[place] for place in places) for places in exclusive)
     return MassFit(multipliers, contribution.rows * row_bound)

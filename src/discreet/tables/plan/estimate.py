@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
+from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.intervals import Floats, LinearForm, NoiseVector, combine_forms, ratio_interval
 from discreet.tables.plan.linear import ColumnMoments
@@ -43,8 +44,12 @@ class ColumnEstimate:
     noise: NoiseVector
     whole: bool
 
-    def noisy(self, sums: Floats) -> Noisy:
-        """The noisy column, from one row of noisy sums for each group."""
+    def noisy(self, sums: Floats, draw: str = "") -> Noisy:
+        """The noisy column, from one row of noisy sums for each group.
+
+        `draw` names their noise. Without it the noise is not known to be symmetric, as that of
+        counts which had to reach a threshold.
+        """
         values, form = self.values(sums), self.form
         if form is None:
             values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
@@ -64,7 +69,13 @@ class ColumnEstimate:
             whole=self._is_whole_number,
             nonnegative=self._floor == 0,
             interval=interval,
+            linear=None if form is None or not draw else self._linear_noise(form, len(sums), draw),
         )
+
+    def _linear_noise(self, form: LinearForm, groups: int, draw: str) -> DrawnNoise:
+        """The noise of a column that is linear in the sums."""
+        terms = ((place, float(weight), self.noise.distributions[place]) for place, weight in form.items())
+        return DrawnNoise(draw, tuple(terms), tuple(range(groups)))
 
     def describe(self, confidence: float = CONFIDENCE) -> ColumnDescription:
         """The noise and the margin of error of the column before it is drawn."""

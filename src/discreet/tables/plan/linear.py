@@ -12,6 +12,9 @@ The summed features depend on the noise:
 L and U are the bounds of x, exactly, in cells of a whole-number grid. Rows in which x is NULL add
 zero to every sum.
 
+Columns that no row counts in together, such as COUNT(*) FILTER (WHERE sex = 'M') and one for 'F',
+have one block, or one part of the norm: together they cost what GROUP BY sex costs.
+
 **Guarantee.** `FeatureLayout.features` are whole numbers on grid 0. Their absolute values in one
 row never exceed `reach`, and the absolute values of one block together never exceed `width`. The
 estimators are functions of the noisy sums.
@@ -27,6 +30,7 @@ from discreet.errors import RefusedQuestion
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.expr import Arithmetic, Case, Constant, Expr, IsNull, Quotient
 from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.plan.exclusive import exclusive_sets, row_condition
 from discreet.tables.plan.intervals import LinearForm, combine_forms
 
 __all__ = [
@@ -70,6 +74,19 @@ class ColumnRequest:
     def squared(self) -> bool:
         return bool(self.kinds & _SQUARED)
 
+    @property
+    def condition(self) -> Expr | None:
+        """A condition that is TRUE in every row in which its features are not 0, if one is known."""
+        return row_condition(self.of, zero_counts=self.needs_count)
+
+    @property
+    def width(self) -> tuple[object, ...]:
+        """What determines the width of its block: equal for blocks of equal width, on every grid."""
+        if not self.needs_values or self.of is None:
+            return ()
+        kind = self.of.type
+        return (kind.low, kind.high, kind.places, self.needs_count, self.squared)
+
 
 @dataclass(frozen=True)
 class ColumnMoments:
@@ -112,14 +129,21 @@ class FeatureLayout:
     features: list[Expr] = field(default_factory=list)
     reach: list[int] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
+    conditions: list[Expr | None] = field(default_factory=list)
     blocks: list[FeatureBlock] = field(default_factory=list)
     moments: dict[Expr | None, ColumnMoments] = field(default_factory=dict)
     rows: LinearForm = field(default_factory=dict)
     present: float = 0.0
     signed: bool = False
 
-    def add(self, feature: Expr, reach: int, share: float = 1.0) -> int:
-        """Append a feature and return its place."""
+    @property
+    def exclusive(self) -> list[list[int]]:
+        """The places of all features, in sets of which at most one is not 0 in any row."""
+        return exclusive_sets(self.conditions)
+
+    def add(self, feature: Expr, reach: int, share: float = 1.0, condition: Expr | None = None) -> int:
+        """Append a feature and return its place; it is 0 in rows in which its condition is not TRUE."""
+        self.conditions.append(condition)
         self.features.append(feature)
         self.reach.append(reach)
         self.shares.append(share)
@@ -151,7 +175,7 @@ def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout
     layout = FeatureLayout()
     for column in columns:
         if not column.needs_values:
-            place = layout.add(_row_indicator(column.of), 1)
+            place = layout.add(_row_indicator(column.of), 1, condition=column.condition)
             layout.blocks.append(FeatureBlock((place,), 1, 1))
             layout.moments[column.of] = ColumnMoments(count={place: Fraction(1)})
         elif not column.needs_count:
@@ -160,7 +184,22 @@ def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout
             _add_three(layout, column, bits)
         else:
             _add_two(layout, column, bits)
+    layout.blocks = _merge_exclusive(layout.blocks, columns)
     return _with_row_count(layout, columns)
+
+
+def _merge_exclusive(blocks: Sequence[FeatureBlock], columns: Sequence[ColumnRequest]) -> list[FeatureBlock]:
+    """The blocks of the columns; those of one width that no row counts in together are one block."""
+    by_width: dict[tuple[object, ...], list[int]] = {}
+    for place, column in enumerate(columns):
+        by_width.setdefault(column.width, []).append(place)
+    merged: dict[int, FeatureBlock] = {}
+    for places in by_width.values():
+        for found in exclusive_sets([columns[place].condition for place in places]):
+            together = [blocks[places[at]] for at in found]
+            features = tuple(feature for block in together for feature in block.places)
+            merged[places[found[0]]] = replace(together[0], places=features)
+    return [merged[place] for place in sorted(merged)]
 
 
 def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool = False) -> FeatureLayout:
@@ -193,7 +232,8 @@ def _add_family(
         # Beside m means the count gets 1 part in 2 + 2√m.
         share = 1.0 / (2 + 2 * means**0.5) if means else 1.0 / (1 + len(valued))
         weight = len(valued) + (not means)
-        counted = {layout.add(_row_indicator(rows_of), 1, share * weight): Fraction(1)}
+        condition = row_condition(rows_of)
+        counted = {layout.add(_row_indicator(rows_of), 1, share * weight, condition): Fraction(1)}
     for column in family:
         if not column.needs_values:
             layout.moments[column.of] = ColumnMoments(count=counted)
@@ -207,7 +247,7 @@ def _add_family(
 def _add_sum(layout: FeatureLayout, column: ColumnRequest, bits: int, share: float = 1.0) -> None:
     x, step = _coarse(column, bits, from_zero=True)
     low, high = min(x.type.low, 0), max(x.type.high, 0)
-    place = layout.add(x, max(-low, high, 1), share)
+    place = layout.add(x, max(-low, high, 1), share, column.condition)
     layout.blocks.append(FeatureBlock((place,), max(-low, high, 1), max(high - low, 1)))
     layout.moments[column.of] = ColumnMoments(total={place: step}, step=step)
 
@@ -254,11 +294,12 @@ def _add_centred(
     low, high = _ends(x)
     width = high - low
     y = _minus(_times(whole(2), _minus(x, whole(low))), whole(width))
-    first = layout.add(y, width, share * (_FIRST_MOMENT if column.squared else 1.0))
+    of_first = share * (_FIRST_MOMENT if column.squared else 1.0)
+    first = layout.add(y, width, of_first, column.condition)
     squares: LinearForm | None = None
     if column.squared:
         z = _minus(_times(whole(2), _times(y, y)), whole(width**2))
-        second = layout.add(z, width**2, share * (1 - _FIRST_MOMENT))
+        second = layout.add(z, width**2, share * (1 - _FIRST_MOMENT), column.condition)
         squares = combine_forms((step**2 / 8, {second: Fraction(1)}), (step**2 / 8 * width**2, counted))
     layout.moments[column.of] = ColumnMoments(
         count=counted,

@@ -182,14 +182,16 @@ def _sums_apart(mechanism: TableMechanism) -> list[Aggregate]:
 def _noise_notes(mechanism: TableMechanism) -> Iterator[str]:
     """A note if the noise is Laplace noise although Gaussian noise was possible."""
     totals = [stage for stage in mechanism.stages if isinstance(stage, Totals)]
-    laplace = [isinstance(noise, LaplaceDistribution) for stage in totals for noise in stage.distributions]
+    noises = [noise for stage in totals for noise in stage.distributions]
+    if mechanism.selection is not None and mechanism.selection.estimates:
+        noises.append(mechanism.selection.distribution)
+    laplace = [isinstance(noise, LaplaceDistribution) for noise in noises]
     if mechanism.spend.delta is None or not any(laplace):
         return
     later = "Over many questions Gaussian noise adds up to less; rho=… asks for it."
     if not all(laplace):
         yield (
-            "Counts and sums here have Gaussian noise, because it down-weights fewer rows. The other columns have Laplace "
-            f"noise, because it leaves less error. {later}"
+            f"Some columns here have Gaussian and the others Laplace noise, because that leaves the least error. {later}"
         )
         return
     delta = "uses no delta" if mechanism.selection is None else "needs delta for key selection only"
@@ -205,8 +207,10 @@ def _groups(mechanism: TableMechanism) -> str:
             return "one answer"
         return f"{len(mechanism.groups)} public groups, all of them shown"
     unit = mechanism.scope.contribution.unit.protects
-    sizes = [f"{selection.units_needed()} {unit}s"]
-    if selection.max_groups > 1:
+    sizes = [
+        f"{selection.rows_needed} rows" if selection.counts_rows else f"{selection.units_needed()} {unit}s"
+    ]
+    if selection.max_groups > 1 and not selection.counts_rows:
         several = min(3, selection.max_groups)
         sizes.append(f"{selection.units_needed(several)} if each is in {several} groups")
     return f"found by key selection: a group is shown half of the time if it has {', '.join(sizes)}"
@@ -238,23 +242,14 @@ def _without_one_aggregate(mechanism: TableMechanism) -> Iterator[str]:
 
 
 def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
-    """The other noise, if its errors are smaller."""
+    """Gaussian noise, if its errors are smaller; with a δ the better noise is taken anyway."""
     spend = mechanism.spend
-    if spend.epsilon is None or mechanism.selection is not None:
+    if not spend.is_pure or mechanism.selection is not None:
         return
-    other = Spend(spend.epsilon, _DELTA if spend.is_pure else None)
-    ratio = _greatest(_error_ratios(mechanism, spend=other))
-    if ratio >= _WORTH:
-        return
-    if spend.is_pure:
+    ratio = _greatest(_error_ratios(mechanism, spend=Spend(spend.epsilon, _DELTA)))
+    if ratio < _WORTH:
         yield (
             f"with delta={_DELTA:g} too (Gaussian noise) all margins of error would be about {_percent(ratio)} of these."
-        )
-    else:
-        unit = mechanism.scope.contribution.unit.protects
-        yield (
-            f"without delta (Laplace noise) all margins of error would be about {_percent(ratio)} of these, but the rows "
-            f"of one {unit} in several groups would be down-weighted more."
         )
 
 

@@ -16,6 +16,10 @@ noisy count of units. That count is released too, at no further cost. Laplace no
 where δ allows it, and then no mechanism with that ε and δ selects a group more often (Desfontaines,
 Voss, Gipson, Mandayam 2022).
 
+If the question asks for COUNT(*), the noisy count of rows can select the groups itself
+(`count_selection`). It then costs what the count alone costs, and the selection nothing but δ.
+Units in more groups than `most_groups` do not count.
+
 Why it holds: compile.proof.md, § 4. If no group is selected that the unit alone has, all that
 remains is a shift of the other weights by a vector of norm `fine`. Noise is drawn for every group
 that has a weight, as one array. Nothing but its weight leaves the engine of a group that is not
@@ -31,6 +35,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -43,15 +48,22 @@ from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
 from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, sorted_groups
+from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, RowScheme, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
-from discreet.tables.plan.linear import ColumnMoments
+from discreet.tables.plan.linear import ColumnMoments, whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
 from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 
-__all__ = ["KeySelection", "SelectedGroups", "gaussian_selection", "is_free_count", "laplace_selection"]
+__all__ = [
+    "KeySelection",
+    "SelectedGroups",
+    "count_selection",
+    "gaussian_selection",
+    "is_free_count",
+    "laplace_selection",
+]
 
 _FINE = 4096
 #: The groups in which a unit counts, if the description does not state `groups`.
@@ -60,6 +72,8 @@ _USUAL_GROUPS = 1000
 _EACH = 1024
 #: Rounds down by far more than the rounding errors of expm1 and log1p.
 _DOWN = 1 - 1e-12
+#: A unit counts in this many groups at least, if the description does not state `groups`.
+_FEW_GROUPS = 3
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,17 @@ class KeySelection:
     unit: str
     estimates: dict[str, ColumnEstimate] = field(default_factory=dict)
 
+    @property
+    def fine(self) -> int:
+        """The cells of a full weight."""
+        assert isinstance(self.sums.scheme, GroupScheme | RowScheme)
+        return self.sums.scheme.fine
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the compared number is a count of rows."""
+        return isinstance(self.sums.scheme, RowScheme)
+
     def draw(self, engine: Engine, features: Sequence[Expr] = ()) -> SelectedGroups:
         """The selected groups, with their columns; `features` are those that are summed in them next."""
         selected_weights: list[int] = []
@@ -95,7 +120,9 @@ class KeySelection:
             selected_weights.extend(noisy[places].tolist())
             return places
 
-        groups = selected_groups(engine, replace(self.sums, features=tuple(features)), choose)
+        # The scheme that counts units lets an engine prepare the features that are summed next.
+        asked = self.sums if self.counts_rows else replace(self.sums, features=tuple(features))
+        groups = selected_groups(engine, asked, choose)
         weight_by_group = dict(zip(groups, selected_weights, strict=True))
         groups = sorted_groups(groups)
         weights = [weight_by_group[group] for group in groups]
@@ -124,16 +151,19 @@ class KeySelection:
     def _column(self, estimate: ColumnEstimate, counts: list[int]) -> Noisy:
         """The column of noisy counts that reached the threshold."""
 
-        def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             half = self.distribution.tail_bound(1 - confidence)
-            return self.lower_ends(counts, confidence), tuple(count + half for count in counts)
+            lows, highs = self.lower_ends(counts, confidence), tuple(count + half for count in counts)
+            if self.fine == 1:
+                return lows, highs
+            return tuple(low / self.fine for low in lows), tuple(high / self.fine for high in highs)
 
         low, high = interval(CONFIDENCE)
         numbers = np.array(counts, np.float64).reshape(-1, 1)
         return replace(estimate.noisy(numbers), lo=low, hi=high, interval=interval)
 
     def lower_ends(self, counts: Sequence[int], confidence: float) -> tuple[int, ...]:
-        """The lower ends for noisy counts that reached the threshold."""
+        """The lower ends, in cells, for noisy counts that reached the threshold."""
         half, beta = self.distribution.tail_bound(1 - confidence), 1 - confidence
         lows = {count: self._lower_end(count, half, beta) for count in set(counts)}
         return tuple(lows[count] for count in counts)
@@ -157,30 +187,45 @@ class KeySelection:
 
     def chance(self, units: int, groups: int = 1) -> float:
         """About how likely a group of that many units is selected, each in that many groups."""
-        return self._tail(self.threshold - units * weight_in_each_group(self.scheme, groups))
+        return self._tail(self.threshold - units * self._weight_in_each(groups))
 
     def units_needed(self, groups: int = 1) -> int:
         """The units that a group needs to be selected half of the time, each in that many groups."""
-        return -(-self.threshold // max(1, weight_in_each_group(self.scheme, groups)))
+        return -(-self.threshold // max(1, self._weight_in_each(groups)))
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows that a group needs to be selected half of the time, if none is down-weighted."""
+        return -(-self.threshold // self.fine)
 
     @property
     def max_groups(self) -> int:
         """The greatest number of groups of a unit that contributes."""
-        return self.scheme.most
+        if isinstance(self.sums.scheme, GroupScheme):
+            return self.sums.scheme.most
+        return self.sums.most_groups
+
+    def _weight_in_each(self, groups: int) -> int:
+        """The weight of a unit in each of its groups; where rows count, of one with all the rows that may."""
+        scheme = self.sums.scheme
+        if isinstance(scheme, GroupScheme):
+            return weight_in_each_group(scheme, groups)
+        assert isinstance(scheme, RowScheme)
+        return scheme.most * scheme.fine // groups
 
     @property
     def suppressed(self) -> str:
         """The note about suppressed groups; it never says how many, nor whether there are any."""
+        if self.counts_rows:
+            groups = "group" if self.max_groups == 1 else "groups"
+            return (
+                f"Only groups with about {self.rows_needed} or more rows are shown, and one {self.unit} in more than "
+                f"{self.max_groups} {groups} is not counted. Smaller groups may exist."
+            )
         return (
             f"Only groups with about {self.units_needed()} or more {self.unit}s are shown, and with more if one {self.unit} "
             "is in several groups. Smaller groups may exist."
         )
-
-    @property
-    def scheme(self) -> GroupScheme:
-        """The scheme that sets the weight of a unit in each of its groups."""
-        assert isinstance(self.sums.scheme, GroupScheme)
-        return self.sums.scheme
 
 
 def is_free_count(scope: QueryScope, aggregate: Aggregate) -> bool:
@@ -227,11 +272,54 @@ def laplace_selection(
     return KeySelection(sums, distribution, threshold, guarantee, contribution.unit.protects, estimates)
 
 
+def count_selection(
+    scope: QueryScope, epsilon: Fraction, delta: float, counts: Sequence[Aggregate]
+) -> KeySelection:
+    """Key selection by the noisy COUNT(*), which costs ε; a leak of δ."""
+    contribution = scope.contribution
+    total = contribution.rows * _FINE
+    sensitivity = contribution.replacement_factor_l1() * total
+    epsilon = exactly(float_below(epsilon))
+    distribution = LaplaceDistribution(float_above(sensitivity / epsilon))
+    guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.discrete_laplace(
+        distribution.scale, sensitivity, unit=contribution.unit
+    )
+    most = contribution.stated_groups or _groups_at_little_cost(contribution.rows, epsilon)
+    scheme = RowScheme(contribution.rows, _FINE)
+    sums = BoundedSums(scope.rows, scope.keys, (whole(1),), scheme, most_groups=most)
+    threshold = count_threshold(distribution, total, most, delta)
+    estimates = _free_estimates(counts, distribution, _FINE)
+    return KeySelection(sums, distribution, threshold, guarantee, contribution.unit.protects, estimates)
+
+
+def _groups_at_little_cost(rows: int, epsilon: Fraction) -> int:
+    """The groups in which a unit may be before the threshold exceeds that for `rows` groups that
+    all get the weight of `rows` rows: e^ε + c - 1 = e^ε · rows.
+    """
+    return max(_FEW_GROUPS, math.floor(1 + math.exp(min(float(epsilon), 10.0)) * (rows - 1)))
+
+
+def count_threshold(distribution: LaplaceDistribution, total: int, groups: int, delta: float) -> int:
+    """A t with 1 - (1 - P(noise >= t - total)) (1 - P(noise >= t))^(groups - 1) <= δ, about the least.
+
+    That is the most with which a unit of weight `total`, alone in up to `groups` groups, makes one
+    of them reach t: the tail is convex, so it is worst if one group has all of the weight.
+    """
+
+    def leak(threshold: int) -> float:
+        here, elsewhere = (distribution.tail(t) / 2 for t in (threshold - total, threshold))
+        return -math.expm1(math.log1p(-here) + (groups - 1) * math.log1p(-elsewhere)) / _DOWN
+
+    low = total + 1
+    high = total + distribution.tail_bound(2 * _chance_in_each_group(delta, groups)) + 1
+    return bisect_whole(lambda threshold: leak(threshold) <= delta, yes=high, no=low)
+
+
 def _free_estimates(
-    free_counts: Sequence[Aggregate], distribution: NoiseDistribution
+    free_counts: Sequence[Aggregate], distribution: NoiseDistribution, fine: int = 1
 ) -> dict[str, ColumnEstimate]:
-    moments, noise = ColumnMoments(count={0: Fraction(1)}), NoiseVector((distribution,))
-    return {count.name: ColumnEstimate(count, moments, noise, whole=True) for count in free_counts}
+    moments, noise = ColumnMoments(count={0: Fraction(1, fine)}), NoiseVector((distribution,))
+    return {count.name: ColumnEstimate(count, moments, noise, whole=fine == 1) for count in free_counts}
 
 
 def weight_in_each_group(scheme: GroupScheme, groups: int) -> int:

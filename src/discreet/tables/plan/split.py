@@ -5,14 +5,16 @@
     ρ, or (ε, δ)      each stage gets a share of one ρ by weight; for (ε, δ) it is the greatest ρ for which the
                       composition of all stages, with the leak of key selection, is proved to be (ε, δ)
 
-For (ε, δ) there are two candidate plans, one with Laplace and one with Gaussian noise, and the one
-with the smaller errors is taken. At ε = 1 and δ = 1e-6, Laplace noise is a third of Gaussian noise
-for one number, and larger for forty. The comparison covers the errors of the noise and the number
-of units that a group needs to be shown. It leaves out grouped counts and sums of units with many
-rows: their bias from down-weighting is mostly larger than the noise, depends on data, and is never
-larger under Gaussian noise. If groups are public, these columns keep Gaussian noise even if Laplace
-noise is better for the others. Then the others get their ε first, and the rest gets the greatest ρ
-for which both together are (ε, δ).
+For (ε, δ) there are several candidate plans, and the one with the smallest errors of the requested
+numbers is taken (their geometric mean). At ε = 1 and δ = 1e-6, Laplace noise is a third of Gaussian
+noise for one number, and larger for forty. If groups are public, one candidate costs ε alone, and
+no other may have a greater error in any column. In another, grouped counts and sums keep Gaussian
+noise and the other columns have Laplace noise: these get their ε first, and the rest gets the
+greatest ρ for which both together are (ε, δ). If keys are private, one candidate selects them by
+the noisy COUNT(*) itself.
+
+The errors are those of the noise. The bias of rows that are down-weighted depends on data; within
+`at_most` rows it is none under either noise.
 
 Equal weights are the best split if the error of each column is measured relative to how far one row
 can move it. For variances Δ²/ε² and weights w, ε ∝ (wΔ²)^{1/3} and ρ ∝ Δ√w are best, and with w =
@@ -22,7 +24,8 @@ can move it. For variances Δ²/ε² and weights w, ε ∝ (wΔ²)^{1/3} and ρ 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -34,10 +37,16 @@ from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.distinct import DistinctStrategy
-from discreet.tables.plan.selection import KeySelection, gaussian_selection, is_free_count, laplace_selection
+from discreet.tables.plan.selection import (
+    KeySelection,
+    count_selection,
+    gaussian_selection,
+    is_free_count,
+    laplace_selection,
+)
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
-from discreet.tables.plan.totals import Totals, TotalsStrategy
+from discreet.tables.plan.totals import TotalsStrategy
 
 __all__ = ["QueryPlan", "split_budget"]
 
@@ -49,6 +58,10 @@ _ALL = 1 - 1e-9
 _TOLERANCE = 1e-9
 #: The least share of key selection, and of everything else.
 _LEAST_SHARE = 0.05
+#: The weight of one column.
+_ONE_COLUMN = 1.0
+#: Errors that differ by less are equal.
+_EQUAL = 1 + 1e-9
 #: An error below this counts as this, so that its logarithm is finite.
 _NEGLIGIBLE = 1e-9
 #: The mean of |z| for a standard normal z.
@@ -81,11 +94,12 @@ def split_budget(
     scope: QueryScope,
     spend: Spend,
     private_keys: bool,
+    counts: Sequence[Aggregate] = (),
 ) -> QueryPlan:
     """The plan that costs no more than `spend`.
 
     `pure` and `gaussian` are the strategies for the same columns under Laplace and under Gaussian
-    noise.
+    noise. `counts` are the counts of rows that may select private keys.
     """
     if spend.is_pure:
         return _pure_plan(pure, spend)
@@ -95,15 +109,33 @@ def split_budget(
         gaussian_plan = _gaussian_plan(gaussian, scope, spend)
     if spend.epsilon is None:
         return gaussian_plan
-    try:
-        if private_keys:
-            laplace_plan = _laplace_plan_with_selection(pure, scope, spend)
-        else:
-            laplace_plan = _mixed_plan(pure, scope, spend) or gaussian_plan
-    except BadParameter:
-        # The Laplace noise is too large to be drawn.
-        return gaussian_plan
-    return min((gaussian_plan, laplace_plan), key=lambda plan: _log_error(plan, scope))
+    alone = Spend(epsilon=spend.epsilon)
+    makers: list[Callable[[], QueryPlan]]
+    if private_keys:
+        makers = [lambda: _laplace_plan_with_selection(pure, scope, spend)]
+        if counts and not scope.contribution.one_row_per_unit:
+            makers.append(lambda: _plan_selected_by_counts(pure, scope, spend, counts))
+    else:
+        makers = [lambda: _pure_plan(pure, alone), lambda: _mixed_plan(pure, scope, spend)]
+    plans = [gaussian_plan]
+    for make in makers:
+        # Laplace noise may be too large to be drawn.
+        with suppress(BadParameter):
+            plans.append(make())
+    if not private_keys and len(plans) > 1:
+        plans = [plan for plan in plans if _is_nowhere_worse(plan, plans[1])]
+    return min(plans, key=_log_error)
+
+
+def _plan_selected_by_counts(
+    strategies: Sequence[Strategy], scope: QueryScope, spend: Spend, counts: Sequence[Aggregate]
+) -> QueryPlan:
+    """Laplace noise, and the groups selected by the count of rows that the question asks for."""
+    assert spend.epsilon is not None
+    assert spend.delta is not None
+    paid = _without(strategies, counts)
+    stages, rest = _split_epsilon(paid, exactly(spend.epsilon), _ONE_COLUMN)
+    return QueryPlan(stages, count_selection(scope, rest, spend.delta * _ALL, counts))
 
 
 def _pure_plan(strategies: Sequence[Strategy], spend: Spend) -> QueryPlan:
@@ -123,26 +155,24 @@ def _laplace_plan_with_selection(
     return QueryPlan(stages, laplace_selection(scope, rest, delta, free_counts))
 
 
-def _mixed_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spend) -> QueryPlan | None:
-    """Gaussian noise for down-weighted columns, a pure ε for all others; None without others."""
+def _mixed_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spend) -> QueryPlan:
+    """Gaussian noise for grouped counts and sums, a pure ε for all others."""
     assert spend.epsilon is not None
-    strategies = [_as_totals(strategy) for strategy in strategies]
+    pure, strategies = strategies, [_as_totals(strategy) for strategy in strategies]
     down_weighted = [strategy for strategy in strategies if _is_down_weighted(strategy)]
-    if len(down_weighted) == len(strategies):
-        return None
+    if len(down_weighted) in {0, len(strategies)}:
+        return _pure_plan(pure, Spend(epsilon=spend.epsilon))
     others = [strategy for strategy in strategies if not _is_down_weighted(strategy)]
     total = sum(strategy.weight for strategy in down_weighted)
     pure_stages, _ = _split_epsilon(others, exactly(spend.epsilon), total)
-    gaussian_stages: tuple[Stage, ...] = ()
-    if down_weighted:
-        shares = _noise_shares(down_weighted, total)
+    shares = _noise_shares(down_weighted, total)
 
-        def guarantee_at(noise: float) -> Guarantee:
-            pure = [stage.guarantee for stage in pure_stages]
-            return _compose_all([*pure, *_gaussian_guarantees(down_weighted, shares, noise)])
+    def guarantee_at(noise: float) -> Guarantee:
+        pure = [stage.guarantee for stage in pure_stages]
+        return _compose_all([*pure, *_gaussian_guarantees(down_weighted, shares, noise)])
 
-        noise = calibrate(guarantee_at, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
-        gaussian_stages = _gaussian_stages(down_weighted, shares, noise)
+    noise = calibrate(guarantee_at, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
+    gaussian_stages = _gaussian_stages(down_weighted, shares, noise)
     pure_left, gaussian_left = iter(pure_stages), iter(gaussian_stages)
     return QueryPlan(
         tuple(
@@ -236,17 +266,22 @@ def _without_free_counts(
     strategies: Sequence[Strategy], scope: QueryScope
 ) -> tuple[list[Strategy], list[Aggregate]]:
     """The strategies without the counts that key selection releases anyway, and these counts."""
-    paid_strategies: list[Strategy] = []
-    free_counts: list[Aggregate] = []
+    totals = [strategy for strategy in strategies if isinstance(strategy, TotalsStrategy | DistinctStrategy)]
+    free_counts = [
+        count for strategy in totals for count in strategy.aggregates if is_free_count(scope, count)
+    ]
+    return _without(strategies, free_counts), free_counts
+
+
+def _without(strategies: Sequence[Strategy], columns: Sequence[Aggregate]) -> list[Strategy]:
+    """The strategies without some columns, which key selection releases."""
+    rest: list[Strategy] = []
     for strategy in strategies:
         if not isinstance(strategy, TotalsStrategy | DistinctStrategy):
-            paid_strategies.append(strategy)
-            continue
-        free_counts += [count for count in strategy.aggregates if is_free_count(scope, count)]
-        paid = tuple(aggregate for aggregate in strategy.aggregates if not is_free_count(scope, aggregate))
-        if paid:
-            paid_strategies.append(replace(strategy, aggregates=paid))
-    return paid_strategies, free_counts
+            rest.append(strategy)
+        elif paid := tuple(aggregate for aggregate in strategy.aggregates if aggregate not in columns):
+            rest.append(replace(strategy, aggregates=paid))
+    return rest
 
 
 def _selection_weight(strategies: Sequence[Strategy], load: float, power: int) -> float:
@@ -266,20 +301,23 @@ def _selection_weight(strategies: Sequence[Strategy], load: float, power: int) -
     return share / (1 - share) * others
 
 
-def _log_error(plan: QueryPlan, scope: QueryScope) -> float:
-    """The sum of the logarithms of all compared errors, and of the units that a group needs."""
-    sizes = 0.0
-    if plan.selection is not None:
-        many = min(scope.contribution.groups, plan.selection.max_groups)
-        sizes = math.log(plan.selection.units_needed(1) * plan.selection.units_needed(many)) / 2
-    errors = [error for stage in plan.described_stages for error in _compared_errors(stage, scope)]
-    return sizes + sum(math.log(max(error, _NEGLIGIBLE)) for error in errors)
+def _log_error(plan: QueryPlan) -> float:
+    """The sum of the logarithms of all errors; if only keys are asked for, of the units that a
+    group needs.
+    """
+    errors = _errors(plan)
+    if plan.selection is not None and not errors:
+        return math.log(
+            plan.selection.units_needed(1) * plan.selection.units_needed(plan.selection.max_groups)
+        )
+    return sum(math.log(max(error, _NEGLIGIBLE)) for error in errors.values())
 
 
-def _compared_errors(stage: Stage | KeySelection, scope: QueryScope) -> Iterator[float]:
-    """The errors that differ by their noise alone."""
-    # Weights bias neither means and choices nor rows that are units. Without groups, the bias is the same under both noises.
-    weights_bias = isinstance(stage, Totals) and bool(scope.keys) and not scope.contribution.one_row_per_unit
-    for name, error in stage.expected_errors().items():
-        if not (weights_bias and isinstance(stage, Totals) and stage.estimates[name].form is not None):
-            yield error
+def _is_nowhere_worse(plan: QueryPlan, other: QueryPlan) -> bool:
+    """Whether no column of a plan has a greater error than in another."""
+    errors = _errors(other)
+    return all(error <= errors[name] * _EQUAL for name, error in _errors(plan).items())
+
+
+def _errors(plan: QueryPlan) -> dict[str, float]:
+    return {name: error for stage in plan.described_stages for name, error in stage.expected_errors().items()}

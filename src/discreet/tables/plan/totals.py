@@ -17,6 +17,7 @@ Gaussian guarantee (compile.proof.md, §§ 2 and 3).
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -142,7 +143,9 @@ class Totals:
         for place, distribution in enumerate(self.distributions):
             noise = distribution.draw(len(groups)).tolist()
             noisy[:, place] = [row[place] + extra for row, extra in zip(table, noise, strict=True)]
-        return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
+        # The name of this noise says nothing: it only tells it from the noise of other draws.
+        draw = secrets.token_hex(8)
+        return {name: estimate.noisy(noisy, draw) for name, estimate in self.estimates.items()}
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
         """The bounded sums without noise, of these groups and perhaps of others."""
@@ -268,7 +271,7 @@ def _laplace_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine:
 def _mass_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
     contribution = strategy.scope.contribution
     layout = laplace_layout(strategy.columns, bits)
-    mass = fit_mass(layout.reach, contribution)
+    mass = fit_mass(layout.reach, contribution, layout.exclusive)
     replacement = contribution.replacement_factor_l1() if strategy.scope.keys else 1
     sensitivity = mass.mass_bound * fine * replacement
     # Rounded up, so the ε that is paid is never above the one that is meant.
@@ -279,7 +282,7 @@ def _mass_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: in
 def _gaussian_draft(strategy: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
     contribution = strategy.scope.contribution
     layout = gaussian_layout(strategy.columns, bits, units=strategy.units)
-    fit = fit_norm(layout.reach, layout.shares, layout.present, contribution)
+    fit = fit_norm(layout.reach, layout.shares, layout.present, contribution, layout.exclusive)
     sensitivity = fit.norm_bound * fine * contribution.replacement_factor_l2(signed=layout.signed)
     scales = [float_above(widest(noise) * sensitivity * cell) for cell in fit.cells]
     return _Draft(layout, fine, scales, [], fit)

@@ -23,8 +23,8 @@ from discreet.tables.ask.sql.functions import AGGREGATES
 from discreet.tables.ask.sql.keys import key_expression
 from discreet.tables.ask.sql.literals import literal_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
-from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.ask.sql.selected import SelectedRows, optional_unit_error
 from discreet.tables.data.expr import Expr, Read
 
 __all__ = ["Aggregates", "free_name", "is_aggregate", "short_name"]
@@ -165,6 +165,8 @@ def _count(call: _Call) -> Aggregate:
 
 def _units(call: _Call, nodes: list[Any]) -> Aggregate:
     ref = call.rows.scope.column(nodes[0]) if len(nodes) == 1 else None
+    if ref is not None and ref.is_unit and ref.optional:
+        raise optional_unit_error(nodes[0], call.rows.scope)
     if ref is not None and ref.is_unit:
         return Aggregate("units", name=f"count_{ref.column}")
     unit = next((table.unit for table in call.rows.scope.tables() if table.unit in table.columns), None)
@@ -224,7 +226,7 @@ def _mode(call: _Call) -> Aggregate:
     """MODE(x), or MODE() WITHIN GROUP (ORDER BY x): one of the public values of x."""
     node = call.order if call.order is not None and not call.arguments else call.only_argument()
     of = key_expression(node, call.rows)
-    values = domain(of, call.rows.scope.dataset, call.rows.known, call.rows.scope.optional())
+    values = domain(of, call.rows.facts())
     values = None if values is None else tuple(value for value in values if value is not None)
     if not values:
         raise question_error(

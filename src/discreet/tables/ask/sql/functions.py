@@ -16,16 +16,15 @@ from sqlglot import exp
 from discreet.tables.ask import build, compare
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.columns import exact_number, similar_names
+from discreet.tables.ask.sql.dates import DATE_FORMS, DATE_FUNCTIONS
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
-from discreet.tables.data import expr
-from discreet.tables.data.rules import closest
 from discreet.tables.data.types import NUMBER
 
 if TYPE_CHECKING:
     from discreet.tables.ask.sql.scalar import Scalar
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "call", "date_part"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "call"]
 
 #: Functions of many rows: see aggregates.py.
 AGGREGATES = {
@@ -78,24 +77,6 @@ def call(scalar: Scalar, node: exp.Expression) -> Term:
     return make(scalar, arguments)
 
 
-def date_part(scalar: Scalar, name: str, node: exp.Expression) -> Term:
-    """The part of a date with this name."""
-    part = name.lower()
-    if part in {"year", *expr.DATE_PARTS}:
-        return build.date_part(part, scalar.term(node))
-    raise question_error(
-        "DP705",
-        f"{name} is not a supported part of a date.",
-        "engines count weeks in different ways.",
-        f"EXTRACT({_nearest_part(part)} FROM {node_text(node)})   or, in its place, one of year, "
-        + ", ".join(expr.DATE_PARTS),
-    )
-
-
-def _nearest_part(part: str) -> str:
-    return "isodow" if part in {"dow", "dayofweek", "weekday"} else closest(part, ["year", *expr.DATE_PARTS])
-
-
 def unknown_function_error(name: str, node: exp.Expression) -> Exception:
     """The error for a function that is not in the table, with its own reason where there is one."""
     for names, code, why, fix in _REFUSED:
@@ -122,7 +103,8 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
     ref = scalar.scope.column(arguments[0])
     if ref is None or ref.table.columns[ref.column].kind not in {"integer", "real", "decimal"}:
         return build.clamp(scalar.term(arguments[0]), low, high)
-    declared = ref.table.columns[ref.column].bounds
+    # The bounds of a column of an inner query are those that it has without CLAMP.
+    declared = None if ref.table.of == "" else ref.table.columns[ref.column].bounds
     ends = (low, high)
     if declared is not None:
         # Clamping twice is clamping once, to the inner ends.
@@ -202,22 +184,6 @@ def _power(scalar: Scalar, arguments: Arguments) -> Term:
     return result
 
 
-def _part(name: str) -> Callable[[Scalar, Arguments], Term]:
-    return lambda scalar, arguments: date_part(scalar, name, arguments[0])
-
-
-def _date_part(scalar: Scalar, arguments: Arguments) -> Term:
-    name, of = arguments
-    if not isinstance(name, exp.Literal):
-        raise question_error(
-            "DP702",
-            "the part of a date must be a text in quotes.",
-            "it belongs to the question, and cannot come from the data.",
-            "DATE_PART('year', came_on)",
-        )
-    return date_part(scalar, name.this, of)
-
-
 _MANY = 1_000
 #: An example of each function with several arguments.
 _FORMS = {
@@ -228,7 +194,7 @@ _FORMS = {
     "IIF": "IIF(days > 7, 1, 0)",
     "POWER": "POWER(days, 2)",
     "POW": "POW(days, 2)",
-    "DATE_PART": "DATE_PART('year', day)",
+    **DATE_FORMS,
 }
 #: For each name the least and the greatest number of arguments, and the function that builds the term.
 FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
@@ -250,8 +216,7 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     "MOD": (2, 2, lambda scalar, arguments: build.modulo(*(scalar.term(item) for item in arguments))),
     "POWER": (2, 2, _power),
     "POW": (2, 2, _power),
-    "DATE_PART": (2, 2, _date_part),
-    **{name.upper(): (1, 1, _part(name)) for name in ("year", *expr.DATE_PARTS)},
+    **DATE_FUNCTIONS,
 }
 
 #: Functions that are not supported: their names, the code, the reason, and what to write instead.
@@ -292,29 +257,19 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     (
-        {"DATE_TRUNC", "TRUNC"},
+        {"TRUNC"},
         "DP705",
-        "engines return different types for a truncated date.",
-        "GROUP BY YEAR(came_on), MONTH(came_on)",
+        "of a date and of a number it means different things.",
+        "DATE_TRUNC('month', came_on)",
     ),
     (
-        {
-            "DATE",
-            "DATEDIFF",
-            "DATE_DIFF",
-            "DATE_ADD",
-            "DATE_SUB",
-            "TO_DATE",
-            "STRFTIME",
-            "DATE_FORMAT",
-            "TO_CHAR",
-        },
+        {"TO_DATE", "STRFTIME", "STRPTIME", "DATE_FORMAT", "TO_CHAR", "TO_TIMESTAMP"},
         "DP705",
-        "engines disagree on arithmetic with dates.",
-        "came_on >= DATE '2026-01-01'   or   YEAR(came_on)   or   MONTH(came_on)",
+        "engines write and read dates in different ways.",
+        "came_on >= DATE '2026-01-01'   or   DATE_TRUNC('month', came_on)",
     ),
     (
-        {"DAYOFWEEK", "DOW", "WEEKDAY", "WEEK", "WEEKOFYEAR", "DAYOFYEAR"},
+        {"DAYOFWEEK", "DOW", "WEEKDAY"},
         "DP705",
         "engines disagree on the first day of a week.",
         "ISODOW(came_on)   is 1 on Monday and 7 on Sunday",

@@ -1,94 +1,125 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JOIN: a look-up in a public table, or the pairing of two private tables on the unit.
+"""JOIN: a look-up in a public table, or rows of another private relation that belong to the same unit.
 
 **Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that
 unit and on public tables. So the join is 1-stable: adding or removing a unit changes the rows of
 that unit alone.
+
+Two private relations are joined on the unit, or on a key that leads both to it (`Link`). The engine
+always compares the units as well. Where each key belongs to one unit, as the description says, that
+leaves nothing out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.tables.ask import columns
-from discreet.tables.ask.build import on_grid
+from discreet.tables.ask.build import logic, on_grid
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
-from discreet.tables.ask.sql.scalar import Scalar, conjuncts
+from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import ColumnRef, FromItem, NameScope
+from discreet.tables.ask.sql.selected import Known, SelectedRows, filter_rows
 from discreet.tables.data.dataset import Table
 from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import Lookup, Paired, Relation
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
 from discreet.tables.data.types import NUMBER
 
-__all__ = ["JoinClause", "JoinedRows", "join_rows"]
+__all__ = ["JoinClause", "is_comma", "join_rows", "pairs_of", "same_kind"]
+
+_SIDES = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
 
 
 @dataclass(frozen=True)
 class JoinClause:
-    """A JOIN clause and the table that it adds."""
+    """A JOIN clause and what it adds: a table, or the rows of a query; no relation if it is public.
 
-    node: exp.Expression
-    source: FromItem
-    table: Table
-
-    @property
-    def keeps(self) -> bool:
-        """Whether rows without a match are kept (LEFT JOIN)."""
-        return bool(self.node.args.get("side") == "LEFT")
-
-
-@dataclass(frozen=True)
-class JoinedRows:
-    """The relation after a join, the conditions still to be applied, and the public values of
-    columns.
+    `conditions` are those of ON, and equalities that a list of tables leaves to WHERE.
     """
 
-    relation: Relation
-    scope: NameScope
-    rest: list[Any]
-    known: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
+    node: exp.Expression
+    item: FromItem
+    relation: Relation | None
+    known: Known = field(default_factory=dict)
+    conditions: tuple[Any, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """What is joined, as a table."""
+        assert self.item.table is not None
+        return self.item.table
+
+    @property
+    def side(self) -> str:
+        """Which rows without a match are kept: inner, left, right, full, semi or anti."""
+        return _SIDES[_words(self.node)]
 
 
-def join_rows(relation: Relation, scope: NameScope, join: JoinClause) -> JoinedRows:
+def is_comma(node: exp.Expression) -> bool:
+    """Whether it is a table of a list, FROM a, b, whose condition stands in WHERE."""
+    return all(node.args.get(part) in (None, "", []) for part in ("on", "using", "side", "kind"))
+
+
+def _words(node: exp.Expression) -> tuple[str, str]:
+    return str(node.args.get("side") or ""), str(node.args.get("kind") or "")
+
+
+def join_rows(selected: SelectedRows, join: JoinClause) -> None:
     """The rows joined with those of another table."""
     _check_form(join)
-    added = FromItem(join.source.alias, join.table, optional=join.keeps)
-    if any(source.alias == added.alias for source in scope.sources):
+    scope = selected.scope
+    if any(source.alias == join.item.alias for source in scope.sources):
         raise question_error(
             "DP701",
-            f"two tables are named {added.alias}.",
+            f"two tables are named {join.item.alias}.",
             "each table needs a name of its own.",
             "JOIN wards AS w",
         )
-    wider = NameScope(scope.dataset, [*scope.sources, added], set(scope.merged))
-    pairs, rest = _equalities(join, scope, wider, added)
+    wider = NameScope(scope.dataset, [*scope.sources, join.item], set(scope.merged), scope.outer)
+    pairs, rest = _equalities(join, scope, wider)
     if join.node.args.get("using"):
-        wider.merged.update(column.column for _, column in pairs)
-    if join.keeps and rest:
-        raise _no_equality_error(join)
-    joined = (
-        _pair_tables(relation, scope, join, pairs)
-        if join.table.private
-        else _look_up(relation, scope, join, pairs)
-    )
-    # After a left join, the rows without a match keep their own values.
-    known = {} if join.table.private or join.keeps else _public_values(scope, join, pairs)
-    return JoinedRows(joined, wider, rest, known)
+        named = [column for _, column in pairs if join.side not in {"right", "full"} or column.is_unit]
+        wider.merged.update(column.column for column in named)
+    if join.relation is None:
+        _look_up(selected, join, wider, pairs, rest)
+    else:
+        _pair_up(selected, join, wider, pairs, rest)
 
 
 def _check_form(join: JoinClause) -> None:
     require_only(join.node, "this", "on", "using", "side", "kind")
-    side, kind = join.node.args.get("side") or "", join.node.args.get("kind") or ""
-    conditioned = join.node.args.get("on") is not None or join.node.args.get("using")
-    if (side, kind) in {("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")} and conditioned:
+    side = _SIDES.get(_words(join.node))
+    conditioned = bool(join.conditions or join.node.args.get("using"))
+    public = {"inner", "left"}
+    if side is not None and conditioned and (join.relation is not None or side in public):
         return
-    what = " ".join(word for word in (side, kind) if word) or "without ON"
+    words = " ".join(word for word in _words(join.node) if word)
+    if side is not None and conditioned:
+        raise question_error(
+            "DP703",
+            f"{words} JOIN of the public table {join.table.name} is not supported.",
+            "a row of a public table without a match belongs to nobody.",
+            "FROM visits JOIN wards ON visits.ward = wards.ward   or   LEFT JOIN of a public table",
+        )
     raise question_error(
         "DP703",
-        f"this join is not supported ({what}): {node_text(join.node)}",
+        f"this join is not supported ({words or 'without ON'}): {node_text(join.node)}",
         "its rows would belong to several people, or to nobody.",
         "FROM visits JOIN wards ON visits.ward = wards.ward   or   LEFT JOIN of a public table",
     )
@@ -97,18 +128,21 @@ def _check_form(join: JoinClause) -> None:
 Pair = tuple[Any, ColumnRef]
 
 
-def _equalities(
-    join: JoinClause, scope: NameScope, wider: NameScope, added: FromItem
-) -> tuple[list[Pair], list[Any]]:
+def _equalities(join: JoinClause, scope: NameScope, wider: NameScope) -> tuple[list[Pair], list[Any]]:
     """The pairs (expression before the join, column of the new table) that must be equal, and the
     other conditions.
     """
     if join.node.args.get("using"):
-        alone = NameScope(scope.dataset, [added])
-        columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
-        return [(column, _required_column(alone, column)) for column in columns if scope.owner(column)], []
+        alone = NameScope(scope.dataset, [join.item])
+        named = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
+        return [(column, _required_column(alone, column)) for column in named if scope.owner(column)], []
+    return pairs_of(join.conditions, wider, [join.item])
+
+
+def pairs_of(nodes: Any, wider: NameScope, added: list[FromItem]) -> tuple[list[Pair], list[Any]]:
+    """Conditions as pairs of an expression and a column of the added items, and the others."""
     pairs, rest = [], []
-    for node in conjuncts(join.node.args["on"]):
+    for node in nodes:
         pair = _pair(node, wider, added) if isinstance(node, exp.EQ) else None
         if pair is None:
             rest.append(node)
@@ -123,52 +157,148 @@ def _required_column(scope: NameScope, column: Any) -> ColumnRef:
     return ref
 
 
-def _pair(node: exp.Expression, wider: NameScope, added: FromItem) -> Pair | None:
+def _pair(node: exp.Expression, wider: NameScope, added: list[FromItem]) -> Pair | None:
     require_only(node, "this", "expression")
     for before, after in ((node.this, node.expression), (node.expression, node.this)):
         owners = [wider.owner(column)[0] for column in before.find_all(exp.Column)]
         column = wider.column(after)
-        is_new = isinstance(after, exp.Column) and wider.owner(after)[0] is added
-        if owners and column is not None and is_new and all(owner is not added for owner in owners):
+        is_new = isinstance(after, exp.Column) and _among(wider.owner(after)[0], added)
+        if owners and column is not None and is_new and not any(_among(owner, added) for owner in owners):
             return before, column
     return None
 
 
-def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
-    """Two private tables, joined on the unit and on further columns."""
-    units = [pair for pair in pairs if _is_unit(scope, pair[0]) and pair[1].is_unit]
-    if join.keeps or not units:
-        what = (
-            "LEFT JOIN of a private table is not supported"
-            if join.keeps
-            else "private tables must be joined on the unit"
-        )
+def _among(item: FromItem, items: list[FromItem]) -> bool:
+    return any(item is other for other in items)
+
+
+# --- private relations -------------------------------------------------------------------------------
+
+
+def _pair_up(
+    selected: SelectedRows, join: JoinClause, wider: NameScope, pairs: list[Pair], rest: list[Any]
+) -> None:
+    """The rows with those of another private relation that belong to the same unit."""
+    assert join.relation is not None
+    scope, side = selected.scope, join.side
+    if not any(_leads_to_unit(scope, *pair) for pair in pairs):
         raise question_error(
             "DP703",
-            f"{what}: {node_text(join.node)}",
+            f"private tables must be joined on the unit: {node_text(join.node)}",
             "a pair of rows of two people belongs to neither of them.",
-            f"JOIN {join.table.name} USING ({_unit(join.table)})",
+            _unit_fix(join, scope),
         )
-    alone = Scalar(NameScope(scope.dataset, [FromItem(join.source.alias, join.table)]))
+    alone = Scalar(NameScope(scope.dataset, [join.item]))
     on = tuple(
-        _same_kind(on_grid(Scalar(scope).operand(before)), alone.read_unclamped(column), join)
+        same_kind(on_grid(Scalar(scope).operand(before)), alone.read_unclamped(column), join.node)
         for before, column in pairs
-        if (before, column) not in units
+        if not (_is_unit(scope, before) and column.is_unit)
     )
-    return Paired(relation, columns.rows_of(join.table), on)
+    other, condition = join.relation, None
+    if side != "inner" and rest:
+        other, condition = _within_join(join, wider, rest)
+        rest = []
+    if side == "right":
+        turned = tuple((right, left) for left, right in on)
+        selected.relation = Paired(other, selected.relation, turned, "left", condition)
+    else:
+        selected.relation = Paired(selected.relation, other, on, side, condition)
+    selected.scope = _scope_after(side, scope, wider, join.item)
+    if side in {"right", "full"}:
+        # Rows of the new table alone have NULL in all columns from before.
+        selected.known.clear()
+    if side in {"inner", "left", "right", "full"}:
+        for at, values in join.known.items():
+            selected.restrict(at, values)
+    filter_rows(selected, rest)
 
 
-def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
+def _scope_after(side: str, scope: NameScope, wider: NameScope, item: FromItem) -> NameScope:
+    if side in {"semi", "anti"}:
+        return scope
+    before = scope.made_optional().sources if side in {"right", "full"} else scope.sources
+    added = replace(item, optional=item.optional or side in {"left", "full"})
+    return NameScope(scope.dataset, [*before, added], wider.merged, scope.outer)
+
+
+def _within_join(join: JoinClause, wider: NameScope, rest: list[Any]) -> tuple[Relation, Expr | None]:
+    """The new rows that fulfil the conditions of ON on them alone, and the other conditions."""
+    assert join.relation is not None
+    if join.side == "full":
+        raise question_error(
+            "DP703",
+            f"FULL JOIN supports only equalities in ON: {node_text(join.node)}",
+            "engines disagree on the rows that another condition leaves without a match.",
+            f"FULL {_unit_fix(join, wider)}   and the condition in a query inside FROM",
+        )
+    alone = NameScope(wider.dataset, [join.item])
+    mine = [node for node in rest if join.side != "right" and alone.is_own(node)]
+    others = [node for node in rest if not any(node is own for own in mine)]
+    relation = join.relation
+    if mine:
+        relation = Filtered(relation, logic("and", [Scalar(alone).condition(node) for node in mine]))
+    if not others:
+        return relation, None
+    return relation, logic("and", [Scalar(wider).condition(node) for node in others])
+
+
+def _leads_to_unit(scope: NameScope, before: exp.Expression, column: ColumnRef) -> bool:
+    """Whether rows with equal values belong to the same unit."""
+    ref = scope.column(before)
+    tables = scope.dataset.tables
+    return ref is not None and bool(ref.owner_keys(tables) & column.owner_keys(tables))
+
+
+def _unit_fix(join: JoinClause, scope: NameScope) -> str:
+    """A join on the unit, or on the keys that lead to it."""
+    name, alias = join.table.of or join.table.name, join.item.alias
+    if join.table.of == "":
+        name = alias
+    tables = scope.dataset.tables
+    theirs = {
+        key: column
+        for column in join.table.columns
+        for key in ColumnRef(join.table, column, optional=False).owner_keys(tables)
+    }
+    for source in scope.sources:
+        for column in source.table.columns if source.table is not None else ():
+            assert source.table is not None
+            for key in ColumnRef(source.table, column, optional=False).owner_keys(tables):
+                if key in theirs and theirs[key] == column:
+                    return f"JOIN {name} USING ({column})"
+                if key in theirs:
+                    return f"JOIN {name} ON {source.alias}.{column} = {alias}.{theirs[key]}"
+    return f"JOIN {name} USING ({_unit(join.table)})"
+
+
+def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
+    ref = scope.column(node)
+    return ref is not None and ref.is_unit
+
+
+# --- public tables -----------------------------------------------------------------------------------
+
+
+def _look_up(
+    selected: SelectedRows, join: JoinClause, wider: NameScope, pairs: list[Pair], rest: list[Any]
+) -> None:
     """A look-up in a public table by equal columns."""
-    if not pairs:
+    keeps = join.side == "left"
+    if not pairs or (keeps and rest):
         raise _no_equality_error(join)
-    on = tuple(_same_kind(_before(scope, before), _public(column), join) for before, column in pairs)
-    return Lookup(relation, join.table.name, on, keep=join.keeps)
+    scope, table = selected.scope, join.table
+    on = tuple(same_kind(_before(scope, before), _public(column), join.node) for before, column in pairs)
+    name = table.name if table.of else ""
+    selected.relation = Lookup(selected.relation, table.of or table.name, on, keep=keeps, name=name)
+    # After a left join, the rows without a match keep their own values.
+    known = {} if keeps else _public_values(scope, join, pairs)
+    selected.scope = _scope_after(join.side, scope, wider, join.item)
+    for at, values in known.items():
+        selected.restrict(at, values)
+    filter_rows(selected, rest)
 
 
-def _public_values(
-    scope: NameScope, join: JoinClause, pairs: list[Pair]
-) -> dict[tuple[str, str], tuple[Any, ...]]:
+def _public_values(scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Known:
     """The public values of columns: after an inner look-up a column has only values of the public
     table.
     """
@@ -176,7 +306,7 @@ def _public_values(
     for before, column in pairs:
         left = _before(scope, before)
         if isinstance(left, Read):
-            listed = scope.dataset.engine.values(join.table.name, (column.column,))
+            listed = columns.public_values(scope.dataset, join.table.name, (column.column,))
             known[left.table, left.column] = tuple(value for (value,) in listed if value is not None)
     return known
 
@@ -200,11 +330,6 @@ def _unit(table: Table) -> str:
     return str(table.unit) if table.unit in table.columns else "unit"
 
 
-def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
-    ref = scope.column(node)
-    return ref is not None and ref.is_unit
-
-
 def _before(scope: NameScope, node: exp.Expression) -> Expr:
     """The side of a look-up before the join. Only here it may be the unit."""
     ref = scope.column(node)
@@ -213,14 +338,15 @@ def _before(scope: NameScope, node: exp.Expression) -> Expr:
     return on_grid(Scalar(scope).operand(node))
 
 
-def _same_kind(left: Expr, right: Read, join: JoinClause) -> tuple[Expr, Read]:
+def same_kind(left: Expr, right: Expr, node: exp.Expression) -> tuple[Expr, Any]:
+    """Two sides of an equality that every engine decides alike."""
     a, b = left.type, right.type
     if a.kind == b.kind and not a.places and not b.places:
         return left, right
     what = "real numbers" if a.kind == b.kind == NUMBER else "values of different types"
     raise question_error(
         "DP703",
-        f"a join compares {what}: {node_text(join.node)}",
+        f"a join compares {what}: {node_text(node)}",
         "engines disagree on whether such values are equal.",
         "join on whole numbers, texts or dates",
     )

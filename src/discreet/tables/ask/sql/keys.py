@@ -15,11 +15,12 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import on_grid
-from discreet.tables.ask.domain import domain
+from discreet.tables.ask.columns import public_values
+from discreet.tables.ask.domain import Facts, domain, joint_domain, shared_parts
 from discreet.tables.ask.question import Key
 from discreet.tables.ask.sql.refuse import node_text, question_error
-from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.ask.sql.selected import SelectedRows
 from discreet.tables.data.expr import Constant, Expr, Read
 from discreet.tables.data.types import NUMBER
 
@@ -32,7 +33,15 @@ _MOST_GROUPS = 100_000
 def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
     """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
-    return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
+    values = domain(of, rows.facts())
+    if values == ():
+        raise question_error(
+            "DP704",
+            f"{node_text(node)} has no value that the conditions allow.",
+            "the answer would have no group.",
+            "leave out one of the conditions",
+        )
+    return Key(name, of, values)
 
 
 def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
@@ -52,9 +61,12 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
     stated = (ref.table.name, ref.column) in rows.known or column.values is not None
     if stated or not ref.table.private:
         return scalar.read_unclamped(ref)
-    if column.bounds is None:
+    if column.bounds is not None:
+        return scalar.read_clamped(ref)
+    of = scalar.read_unclamped(ref)
+    if domain(of, rows.facts()) is None:
         raise _not_a_key_error(node, "a number without bounds")
-    return scalar.read_clamped(ref)
+    return of
 
 
 def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
@@ -68,7 +80,7 @@ def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, 
     for table in dict.fromkeys(tables):
         places = tuple(at for at, other in enumerate(tables) if other == table)
         if table is None:
-            parts += [((at,), [(value,) for value in keys[at].values or ()]) for at in places]
+            parts += _private_parts(places, keys, rows.facts())
         else:
             parts.append((places, _joint(table, [keys[at] for at in places], rows)))
     if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
@@ -81,6 +93,21 @@ def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, 
     if all(len(places) == 1 for places, _ in parts):
         return None
     return tuple(_in_order(parts, chosen) for chosen in product(*(listed for _, listed in parts)))
+
+
+def _private_parts(
+    places: tuple[int, ...], keys: tuple[Key, ...], facts: Facts
+) -> list[tuple[tuple[int, ...], list[tuple[Any, ...]]]]:
+    """The groups of each key, or those of several keys of one column together: no 30 February."""
+    parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
+    for shared in shared_parts([keys[at].of for at in places], facts):
+        together = tuple(places[at] for at in shared)
+        joint = joint_domain([keys[at].of for at in together], facts) if len(together) > 1 else None
+        if joint is None or len(joint) == prod(len(keys[at].values or ()) for at in together):
+            parts += [((at,), [(value,) for value in keys[at].values or ()]) for at in together]
+        else:
+            parts.append((together, joint))
+    return parts
 
 
 def _in_order(
@@ -97,7 +124,7 @@ def _in_order(
 def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     """The groups of several keys that occur together in their public table."""
     columns = [key.of.column for key in keys if isinstance(key.of, Read)]
-    listed = rows.scope.dataset.engine.values(table, tuple(columns))
+    listed = public_values(rows.scope.dataset, table, tuple(columns))
     allowed = [set(key.values or ()) for key in keys]
     groups = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
     # A left join keeps rows without a match, so all keys may be NULL.

@@ -23,18 +23,18 @@ _LONGEST = 60
 _REASONS: dict[type[Any], tuple[str, str, str]] = {
     exp.SetOperation: (
         "a UNION, INTERSECT or EXCEPT",
-        "its result depends on which rows other people have.",
+        "only UNION ALL inside FROM keeps each row with its person.",
         "ask two questions:  {this}   and   {expression}",
     ),
     exp.Window: (
-        "a window (OVER)",
-        "a rank or a running total depends on the rows of other people.",
-        "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+        "a window (OVER) outside a query inside FROM",
+        "it has one value for each row, and rows cannot be released.",
+        "SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY days) AS n FROM visits) AS v WHERE n = 1",
     ),
     exp.Exists: (
-        "EXISTS",
-        "it keeps or drops a row because of the rows of other people.",
-        "join the table:  FROM visits JOIN wards ON visits.ward = wards.ward",
+        "EXISTS inside another condition",
+        "it is supported as a condition of WHERE by itself, which other conditions follow with AND.",
+        "ask one question for each side of OR",
     ),
     exp.Subquery: (
         "a query inside a query",
@@ -64,9 +64,9 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
         "write the value itself",
     ),
     exp.Interval: (
-        "an interval",
-        "engines disagree on the length of a month.",
-        "write the day itself:  came_on >= DATE '2026-01-01'",
+        "an interval by itself",
+        "it has no value until it is added to a date.",
+        "came_on + INTERVAL 7 DAY > DATE '2026-01-01'",
     ),
     exp.CurrentDate: (
         "the current date",
@@ -137,8 +137,8 @@ _PARTS = {
     "qualify": (
         "DP702",
         "QUALIFY",
-        "it needs a window, and a window mixes the rows of several people.",
-        "HAVING COUNT(*) > 100",
+        "it chooses rows, and rows cannot be released.",
+        "put it into a query inside FROM",
     ),
     "windows": ("DP702", "WINDOW", "a window mixes the rows of several people.", "GROUP BY"),
     "laterals": ("DP702", "LATERAL", "it creates rows that belong to nobody.", "join a public table"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Post-processing in SQL: arithmetic on aggregates, HAVING and ORDER BY.
+"""Post-processing in SQL: arithmetic on aggregates, windows over released rows, HAVING and ORDER BY.
 
 **Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it
 costs nothing and reveals nothing more. Types are checked before the charge, so a question that was
@@ -19,7 +19,14 @@ from discreet.errors import RefusedQuestion
 from discreet.tables.ask.build import kind_of
 from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.question import Key
-from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
+from discreet.tables.ask.released import (
+    WINDOWS,
+    PublicValue,
+    ReleasedColumn,
+    ReleasedExpression,
+    ReleasedOperation,
+    ReleasedWindow,
+)
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
@@ -52,6 +59,8 @@ class PostProcessor:
     keys: list[tuple[Any, Key]]
     aggregates: Aggregates
     named: dict[str, TypedExpression] = field(default_factory=dict)
+    # The items of SELECT before this one, which a name means if no column has it.
+    earlier: dict[str, TypedExpression] = field(default_factory=dict)
 
     def value(self, node: exp.Expression, alias: str = "") -> TypedExpression:
         """A node as an expression on released columns."""
@@ -126,6 +135,9 @@ def _column(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     try:
         ref = post.aggregates.rows.scope.column(node)
     except RefusedQuestion:
+        alias = None if node.args.get("table") else match_name(node.this, post.earlier)
+        if alias is not None:
+            return post.earlier[alias]
         if not post.named:
             raise
         what, why = (
@@ -269,6 +281,119 @@ def _cast(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     return TypedExpression(post.number(node.this), NUMBER)
 
 
+def _window(post: PostProcessor, node: exp.Expression) -> TypedExpression:
+    """A function OVER released rows. It reads aggregates and keys, never a column of rows."""
+    try:
+        return _released_window(post, node)
+    except RefusedQuestion as refusal:
+        if refusal.code != "DP706":
+            raise
+    raise unsupported_error(node)
+
+
+def _released_window(post: PostProcessor, node: exp.Expression) -> TypedExpression:
+    require_only(node, "this", "partition_by", "order", "spec", "over")
+    call = node.this
+    name = name_of(call).lower()
+    if not isinstance(call, exp.Anonymous) or name not in WINDOWS:
+        raise _no_window_error(post, node)
+    arguments = require_only(call, "this", "expressions").expressions
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        arguments = []
+    order = _window_order(post, node.args.get("order"))
+    if name in _ORDERED and not order:
+        raise question_error(
+            "DP705",
+            f"{node_text(node)} has no order.",
+            f"{name.upper()} depends on the order of the released rows.",
+            f"{name.upper()}({', '.join(map(node_text, arguments))}) OVER (ORDER BY {_first_number(post)} DESC)",
+        )
+    least, most = _ARGUMENTS.get(name, (1, 1))
+    if not least <= len(arguments) <= most:
+        raise _no_window_error(post, node)
+    read = post.value(arguments[0]) if arguments else None
+    if read is not None and name in {"sum", "avg"}:
+        _of_kind(read, {NUMBER}, arguments[0])
+    kind = NUMBER if read is None or name in {"count", "avg"} else read.kind
+    window = ReleasedWindow(
+        name,
+        None if read is None else read.of,
+        tuple(post.value(key).of for key in node.args.get("partition_by") or ()),
+        order,
+        offset=whole_number(arguments[1], f"the offset of {name.upper()}", 0, _LARGEST)
+        if arguments[1:]
+        else 1,
+        frame=_window_frame(node.args.get("spec"), name),
+    )
+    return TypedExpression(window, kind)
+
+
+#: The least and the greatest number of arguments; one, if it is not here.
+_ARGUMENTS = {
+    "row_number": (0, 0),
+    "rank": (0, 0),
+    "dense_rank": (0, 0),
+    "count": (0, 1),
+    "lag": (1, 2),
+    "lead": (1, 2),
+}
+_ORDERED = {"row_number", "rank", "dense_rank", "lag", "lead"}
+
+
+def _first_number(post: PostProcessor) -> str:
+    """An aggregate of the question, for an example."""
+    return next((aggregate.text for aggregate in post.aggregates.all), "COUNT(*)")
+
+
+def _window_order(post: PostProcessor, order: Any) -> tuple[tuple[ReleasedExpression, bool], ...]:
+    items = [] if order is None else require_only(order, "expressions").expressions
+    return tuple(
+        (post.value(require_only(item, "this", "desc", "nulls_first").this).of, bool(item.args.get("desc")))
+        for item in items
+    )
+
+
+def _window_frame(spec: Any, name: str) -> tuple[int | None, int | None] | None:
+    """ROWS BETWEEN … AND …, as numbers of rows from this one; the default frame is None."""
+    if spec is None:
+        return None
+    ends = [_frame_end(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
+    usual = spec.args.get("kind") == "RANGE" and ends == [(None, "PRECEDING"), (0, "")]
+    if usual:
+        return None
+    if spec.args.get("kind") != "ROWS" or None in ends or spec.args.get("exclude") or name in _ORDERED:
+        raise question_error(
+            "DP702",
+            "this frame of a window is not supported.",
+            "a window reads the released rows that it names by their number.",
+            "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW",
+        )
+    (first, _), (last, _) = ends[0], ends[1]
+    return first, last
+
+
+def _frame_end(end: Any, side: Any) -> Any:
+    """One end of a frame: its offset, None if it is unbounded, with its side; None if it is not understood."""
+    if end in {None, "CURRENT ROW"}:
+        return 0, ""
+    if end == "UNBOUNDED":
+        return None, side
+    if not isinstance(end, exp.Literal) or end.args.get("is_string"):
+        return None
+    number = whole_number(end, "a number of rows", 0, _LARGEST)
+    return (-number if side == "PRECEDING" else number), side
+
+
+def _no_window_error(post: PostProcessor, node: exp.Expression) -> Exception:
+    return question_error(
+        "DP702",
+        f"{node_text(node)} is not a window over released numbers that is supported.",
+        "windows over released rows are SUM, AVG, COUNT, MIN, MAX, ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE"
+        " and LAST_VALUE.",
+        f"SUM({_first_number(post)}) OVER ()",
+    )
+
+
 def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
@@ -323,4 +448,5 @@ _HANDLERS: dict[type[Any], Callable[[PostProcessor, Any], TypedExpression]] = {
     exp.In: _in,
     exp.Cast: _cast,
     exp.Anonymous: _call,
+    exp.Window: _window,
 }

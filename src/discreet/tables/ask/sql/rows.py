@@ -2,9 +2,9 @@
 """FROM, JOIN and WHERE: the rows that a question is about.
 
 **Guarantee.** The relation uses only the operators of `data/sums.py`, each of which acts on the
-rows of one unit and on public tables. A join is a look-up in a public table, or a pairing of
-private tables on the unit. An inlined query only renames, computes and filters. So adding or
-removing a unit changes the rows of that unit and of no other.
+rows of one unit and on public tables. A query inside FROM renames, computes and filters; groups and
+numbers the rows of one unit (`per_unit.py`, `windows.py`); or puts relations below each other
+(`stacked.py`). So adding or removing a unit changes the rows of that unit and of no other.
 
 What would break it: a "public" table made from private data.
 """
@@ -12,61 +12,92 @@ What would break it: a "public" table made from private data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask.build import logic
+from discreet.errors import RefusedQuestion
 from discreet.tables.ask.columns import rows_of, similar_names
-from discreet.tables.ask.sql.joins import JoinClause, join_rows
+from discreet.tables.ask.sql.joins import JoinClause, is_comma, join_rows, pairs_of
+from discreet.tables.ask.sql.matches import keep_matched, match_condition, other_people_error
+from discreet.tables.ask.sql.per_unit import group_by_unit, is_grouped
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
-from discreet.tables.ask.sql.scalar import Scalar, conjuncts
+from discreet.tables.ask.sql.scalar import conjuncts
 from discreet.tables.ask.sql.scope import FromItem, NameScope, match_name
+from discreet.tables.ask.sql.selected import SelectedRows, filter_rows, question_tables
+from discreet.tables.ask.sql.stacked import QueryRows, project, stack
+from discreet.tables.ask.sql.windows import has_windows, with_windows
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.expr import Compare, Constant, Expr, IsIn, Read
-from discreet.tables.data.sums import Filtered, Relation
-from discreet.tables.data.types import python_value
 
-__all__ = ["Known", "SelectedRows", "select_rows"]
+__all__ = ["select_rows"]
 
-#: The public values that a column of the rows can still have: those of a list in WHERE, or of a table joined to it.
-Known = dict[tuple[str, str], tuple[Any, ...]]
+_PARTS = {
+    "expressions",
+    "from_",
+    "from",
+    "joins",
+    "where",
+    "with_",
+    "with",
+    "group",
+    "having",
+    "distinct",
+    "qualify",
+    "windows",
+}
+Queries = Mapping[str, exp.Expression]
 
 
-@dataclass
-class SelectedRows:
-    """A relation, its names, and the public values of its columns."""
+@dataclass(frozen=True)
+class _FromSource:
+    """An item of FROM: its name, and its rows; a public table has none of its own."""
 
-    relation: Relation
-    scope: NameScope
-    known: Known = field(default_factory=dict)
-
-    def restrict(self, at: tuple[str, str], values: tuple[Any, ...]) -> None:
-        """Record that a column has only these values."""
-        before = self.known.get(at)
-        self.known[at] = values if before is None else tuple(value for value in before if value in values)
+    item: FromItem
+    rows: SelectedRows | None
 
 
 def select_rows(
-    select: exp.Select, dataset: Dataset, queries: Mapping[str, exp.Expression] | None = None
+    select: exp.Select, dataset: Dataset, queries: Queries | None = None, outer: NameScope | None = None
 ) -> SelectedRows:
-    """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
+    """The rows of FROM, JOIN and WHERE; `queries` are the named queries of an outer WITH."""
     queries = {**(queries or {}), **_named_queries(select)}
-    first, joins = _first(select, dataset, queries)
-    selected = _start(first, dataset, queries)
-    for join in joins:
-        source = _source(join.this, dataset, queries)
-        if source.table is None:
-            raise unsupported_error(join.this)
-        _add(selected, JoinClause(join, source, source.table))
     where = select.args.get("where")
-    if where is not None:
-        _filter(selected, conjuncts(require_only(where, "this").this))
+    conditions = [] if where is None else conjuncts(require_only(where, "this").this)
+    first, joins = _first(select, dataset, queries)
+    selected = _start(first, dataset, queries, as_table=bool(joins))
+    selected.scope.outer = outer
+    sources = [(node, _source(node.this, dataset, queries, as_table=True)) for node in joins]
+    while sources:
+        conditions = _join_next(selected, sources, conditions)
+    _keep(selected, conditions, dataset, queries)
     return selected
 
 
-def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
+def _keep(selected: SelectedRows, conditions: list[Any], dataset: Dataset, queries: Queries) -> None:
+    """Keep the rows that fulfil the conditions of WHERE."""
+    own = [node for node in conditions if selected.scope.outer is None or selected.scope.is_own(node)]
+    selected.correlated = [node for node in conditions if not any(node is other for other in own)]
+    matches = [match for node in own if (match := match_condition(node)) is not None]
+    plain = [node for node in own if match_condition(node) is None]
+    filter_rows(selected, plain)
+    for match in matches:
+        if _is_all_public(match.query, dataset, queries):
+            raise other_people_error(selected, match)
+        inner = (
+            _query_rows(match.query, dataset, queries)
+            if match.column is not None
+            else _plain_rows(match.query, dataset, queries, selected.scope)
+        )
+        keep_matched(selected, match, inner)
+
+
+def _is_all_public(query: exp.Expression, dataset: Dataset, queries: Queries) -> bool:
+    tables = list(query.find_all(exp.Table))
+    return bool(tables) and all(_is_public(table, dataset, queries) for table in tables)
+
+
+def _named_queries(select: exp.Expression) -> dict[str, exp.Expression]:
     named = select.args.get("with_") or select.args.get("with")
     if named is None:
         return {}
@@ -79,7 +110,10 @@ def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
     return queries
 
 
-def _first(select: exp.Select, dataset: Dataset, queries: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+# --- FROM --------------------------------------------------------------------------------------------
+
+
+def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any, list[Any]]:
     """The first table and the joins, reordered so that a private table comes first."""
     start = select.args.get("from_") or select.args.get("from")
     if start is None:
@@ -91,68 +125,121 @@ def _first(select: exp.Select, dataset: Dataset, queries: Mapping[str, Any]) -> 
         )
     require_only(start, "this")
     joins = list(select.args.get("joins") or [])
-    source = _source(start.this, dataset, queries)
-    if source.table is None or source.table.private:
+    if not _is_public(start.this, dataset, queries):
         return start.this, joins
+    for place, join in enumerate(joins):
+        # The first of a list of tables, or of inner joins before which all tables are public.
+        if not _is_public(join.this, dataset, queries) and (place == 0 or is_comma(join)):
+            return _swap(start.this, joins, place)
+        if join.args.get("side"):
+            break
+    name = start.this.name
     inner = bool(joins) and not joins[0].args.get("side")
-    if not inner:
+    raise question_error(
+        "DP703",
+        "the first two tables are public." if inner else f"{_alias(start.this) or name} is a public table.",
+        "FROM must start with a private table; public data need no noise.",
+        f"FROM {_private_name(dataset)} JOIN …"
+        if inner
+        else f"FROM {_private_name(dataset)} LEFT JOIN {name} ON …",
+    )
+
+
+def _swap(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
+    """The joined table first, and the public one in its place; RIGHT becomes LEFT."""
+    join = joins[place]
+    side = str(join.args.get("side") or "")
+    if side not in {"", "RIGHT"}:
         raise question_error(
             "DP703",
-            f"{source.alias} is a public table.",
-            "FROM must start with a private table; public data need no noise.",
-            f"FROM {_private_name(dataset)} LEFT JOIN {source.table.name} ON …",
+            f"{_alias(first) or first.name} is a public table.",
+            "a row of a public table without a match belongs to nobody.",
+            f"FROM {join.this.name} LEFT JOIN {first.name}{_condition_text(join)}",
         )
-    swapped = joins[0].copy()
-    swapped.set("this", start.this.copy())
-    return joins[0].this, [swapped, *joins[1:]]
+    turned = join.copy()
+    turned.set("this", first.copy())
+    if side:
+        turned.set("side", "LEFT")
+    return join.this, [*joins[:place], turned, *joins[place + 1 :]]
+
+
+def _condition_text(join: exp.Expression) -> str:
+    on, using = join.args.get("on"), join.args.get("using")
+    if using:
+        return f" USING ({', '.join(column.name for column in using)})"
+    return "" if on is None else f" ON {node_text(on)}"
 
 
 def _private_name(dataset: Dataset) -> str:
     return next(table.name for table in dataset.tables.values() if table.private)
 
 
-def _start(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> SelectedRows:
-    source = _source(node, dataset, queries)
-    if source.table is not None:
-        if not source.table.private:
-            raise question_error(
-                "DP703",
-                "the first two tables are public.",
-                "FROM must start with a private table; public data need no noise.",
-                f"FROM {_private_name(dataset)} JOIN …",
-            )
-        return SelectedRows(rows_of(source.table), NameScope(dataset, [source]))
-    earlier = {name: query for name, query in queries.items() if query is not _query(node, queries)}
-    inner = select_rows(_plain(_query(node, queries)), dataset, earlier)
-    columns = _columns(_query(node, queries), inner.scope)
-    outer = NameScope(dataset, [FromItem(source.alias, inner=inner.scope, columns=columns)])
-    return SelectedRows(inner.relation, outer, inner.known)
+def _is_public(node: Any, dataset: Dataset, queries: Queries) -> bool:
+    if not isinstance(node, exp.Table) or match_name(_identifier(node, dataset), queries) is not None:
+        return False
+    return not dataset.tables[_table_name(node, dataset)].private
 
 
-def _source(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> FromItem:
-    """A table of the data set, or an inlined query whose columns are resolved later."""
-    if isinstance(node, exp.Subquery):
-        require_only(node, "this", "alias")
-        return FromItem(_alias(node) or "subquery")
-    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise question_error(
-            "DP702",
-            f"this is not supported in FROM: {node_text(node)}",
-            "rows can come only from the tables of the description.",
-            f"FROM {next((table.name for table in dataset.tables.values() if table.private), 'visits')}",
-        )
+def _start(node: Any, dataset: Dataset, queries: Queries, *, as_table: bool) -> SelectedRows:
+    source = _source(node, dataset, queries, as_table=as_table)
+    assert source.rows is not None
+    known = source.rows.known
+    return SelectedRows(source.rows.relation, NameScope(dataset, [source.item]), known)
+
+
+def _source(node: Any, dataset: Dataset, queries: Queries, *, as_table: bool) -> _FromSource:
+    """A table of the data set, or the rows of a query; `as_table` makes columns of what it computes."""
+    if not isinstance(node, exp.Subquery | exp.Table):
+        raise _from_error(node, dataset)
+    if isinstance(node, exp.Table) and match_name(_identifier(node, dataset), queries) is None:
+        return _table_source(node, dataset)
     require_only(node, "this", "alias")
-    if match_name(node.this, queries) is not None:
-        return FromItem(_alias(node) or node.name)
-    name = match_name(node.this, dataset.tables)
+    alias = _alias(node) or (node.name if isinstance(node, exp.Table) else "subquery")
+    query, inside = _query(node, queries)
+    inner = _query_rows(query, dataset, inside)
+    if as_table:
+        made = project(inner, alias)
+        return _FromSource(FromItem(alias, made.scope.sources[0].table), made)
+    return _FromSource(FromItem(alias, inner=inner.rows.scope, columns=inner.columns), inner.rows)
+
+
+def _table_source(node: Any, dataset: Dataset) -> _FromSource:
+    name = _table_name(node, dataset)
+    tables = question_tables(dataset)
+    table = tables.read(name)
+    item = FromItem(_alias(node) or name, table)
+    if not table.private:
+        return _FromSource(item, None)
+    return _FromSource(item, SelectedRows(rows_of(table, tables), NameScope(dataset, [item])))
+
+
+def _identifier(node: Any, dataset: Dataset) -> exp.Identifier:
+    if not isinstance(node.this, exp.Identifier):
+        raise _from_error(node, dataset)
+    require_only(node, "this", "alias")
+    return node.this
+
+
+def _table_name(node: Any, dataset: Dataset) -> str:
+    described = [name for name, table in dataset.tables.items() if table.of is None]
+    name = match_name(_identifier(node, dataset), described)
     if name is None:
         raise question_error(
             "DP701",
             f"there is no table {node.name!r}.",
             "a question can use only tables of the description.",
-            f"use {similar_names(node.name, dataset.tables)}",
+            f"use {similar_names(node.name, described)}",
         )
-    return FromItem(_alias(node) or name, dataset.tables[name])
+    return name
+
+
+def _from_error(node: Any, dataset: Dataset) -> Exception:
+    return question_error(
+        "DP702",
+        f"this is not supported in FROM: {node_text(node)}",
+        "rows can come only from the tables of the description.",
+        f"FROM {_private_name(dataset)}",
+    )
 
 
 def _alias(node: exp.Expression) -> str:
@@ -163,26 +250,98 @@ def _alias(node: exp.Expression) -> str:
     return str(alias.name)
 
 
-def _query(node: exp.Expression, queries: Mapping[str, Any]) -> Any:
+def _query(node: Any, queries: Queries) -> tuple[Any, Queries]:
+    """The query that is meant, and the named queries that it can use: never itself."""
     if isinstance(node, exp.Subquery):
-        return node.this
-    return queries[match_name(node.this, queries) or ""]
+        return node.this, queries
+    query = queries[match_name(node.this, queries) or ""]
+    return query, {name: other for name, other in queries.items() if other is not query}
 
 
-def _plain(query: Any) -> exp.Select:
-    """The query, if it only renames, computes and filters, so that it can be inlined."""
+# --- joins -------------------------------------------------------------------------------------------
+
+
+def _join_next(
+    selected: SelectedRows, joins: list[tuple[Any, _FromSource]], conditions: list[Any]
+) -> list[Any]:
+    """Join the first table that can be joined; returns the conditions of WHERE that are left."""
+    refused: RefusedQuestion | None = None
+    for place, (node, source) in enumerate(joins):
+        if place and not is_comma(node):
+            continue
+        used = _listed_conditions(selected, source.item, conditions) if is_comma(node) else []
+        relation = None if source.rows is None else source.rows.relation
+        known = {} if source.rows is None else source.rows.known
+        on = [] if node.args.get("on") is None else conjuncts(node.args["on"])
+        clause = JoinClause(node, source.item, relation, known, (*on, *used))
+        try:
+            join_rows(selected, clause)
+        except RefusedQuestion as error:
+            refused = refused or error
+            if not is_comma(node):
+                raise
+            continue
+        joins.pop(place)
+        return [condition for condition in conditions if not any(condition is other for other in used)]
+    assert refused is not None
+    raise refused
+
+
+def _listed_conditions(selected: SelectedRows, item: FromItem, conditions: list[Any]) -> list[Any]:
+    """The equalities of WHERE that join a table of a list to those before it."""
+    wider = NameScope(selected.scope.dataset, [*selected.scope.sources, item], set(selected.scope.merged))
+    candidates = [node for node in conditions if isinstance(node, exp.EQ) and wider.is_own(node)]
+    return [node for node in candidates if pairs_of([node], wider, [item])[0]]
+
+
+# --- queries inside FROM, IN and EXISTS --------------------------------------------------------------
+
+
+def _query_rows(query: Any, dataset: Dataset, queries: Queries) -> QueryRows:
+    """The rows of a query, and its columns by their names."""
+    if isinstance(query, exp.Subquery):
+        require_only(query, "this")
+        return _query_rows(query.this, dataset, queries)
+    if isinstance(query, exp.Union) and query.args.get("distinct") is False:
+        require_only(query, "this", "expression", "distinct", "with_", "with")
+        queries = {**queries, **_named_queries(query)}
+        return stack([_query_rows(part, dataset, queries) for part in (query.this, query.expression)])
     if not isinstance(query, exp.Select):
         raise unsupported_error(query)
-    allowed = {"expressions", "from_", "from", "joins", "where", "with_", "with"}
-    more = [part for part, value in query.args.items() if part not in allowed and value]
+    _check_parts(query)
+    rows = select_rows(query, dataset, queries)
+    columns = _columns(query, rows.scope)
+    having, qualify = query.args.get("having"), query.args.get("qualify")
+    if is_grouped(query):
+        grouped = group_by_unit(query, rows, columns)
+        rows, columns = grouped.rows, dict(grouped.columns)
+    elif having is not None:
+        raise unsupported_error(having)
+    if has_windows([*columns.values(), *([] if qualify is None else [qualify])]):
+        rows, columns = with_windows(query, rows, columns)
+    return QueryRows(rows, columns)
+
+
+def _plain_rows(query: Any, dataset: Dataset, queries: Queries, outer: NameScope) -> QueryRows:
+    """The rows of a query in EXISTS, whose conditions may name columns around it."""
+    while isinstance(query, exp.Subquery):
+        query = require_only(query, "this").this
+    grouped = not isinstance(query, exp.Select) or is_grouped(query) or query.args.get("qualify")
+    if grouped:
+        raise unsupported_error(query if not isinstance(query, exp.Select) else exp.Exists(this=query))
+    _check_parts(query)
+    return QueryRows(select_rows(query, dataset, queries, outer), {})
+
+
+def _check_parts(query: exp.Select) -> None:
+    more = [part for part, value in query.args.items() if part not in _PARTS and value]
     if more:
         raise question_error(
             "DP702",
-            f"a query inside FROM can only select columns and filter rows: {node_text(query)}",
-            "grouping, sorting or LIMIT there would mix the rows of several people.",
-            "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
+            f"a query inside FROM cannot have {more[0].strip('_').upper()}: {node_text(query)}",
+            "sorting or LIMIT there would choose among the rows of several people.",
+            "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on) AS n   and   WHERE n <= 10   outside",
         )
-    return query
 
 
 def _columns(query: Any, scope: NameScope) -> dict[str, exp.Expression]:
@@ -203,16 +362,9 @@ def _columns(query: Any, scope: NameScope) -> dict[str, exp.Expression]:
 def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     if isinstance(item, exp.Star):
         require_only(item)
-        return [
-            (
-                name,
-                exp.column(
-                    exp.to_identifier(name, quoted=True), exp.to_identifier(source.alias, quoted=True)
-                ),
-            )
-            for source in scope.sources
-            for name in source.names
-        ]
+        return _all_columns(scope.sources, scope.merged)
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        return _all_columns([scope.source(item.args["table"])], set())
     if isinstance(item, exp.Alias):
         return [(require_only(item, "this", "alias").alias, item.this)]
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier):
@@ -225,49 +377,16 @@ def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     )
 
 
-def _add(selected: SelectedRows, join: JoinClause) -> None:
-    tables = [table.name for table in selected.scope.tables()]
-    if join.table.name in tables:
-        raise question_error(
-            "DP703",
-            f"{join.table.name} is joined to itself.",
-            "pairs of rows of two people belong to no unit, and the pairs of one person grow with the square of their rows.",
-            f"COUNT(DISTINCT {join.table.unit})   counts people once, however many rows they have",
-        )
-    result = join_rows(selected.relation, selected.scope, join)
-    selected.relation, selected.scope = result.relation, result.scope
-    for at, values in result.known.items():
-        selected.restrict(at, values)
-    _filter(selected, result.rest)
-
-
-def _filter(selected: SelectedRows, nodes: list[Any]) -> None:
-    """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to
-    a column.
-    """
-    scalar = Scalar(selected.scope)
-    conditions = [scalar.condition(node) for node in nodes]
-    for condition in conditions:
-        listed = _listed_values(condition)
-        if listed is not None:
-            selected.restrict(*listed)
-    if conditions:
-        selected.relation = Filtered(selected.relation, logic("and", conditions))
-
-
-def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
-    """`column IN (…)` or `column = value`: the column, and its values."""
-    if isinstance(condition, IsIn) and isinstance(condition.of, Read):
-        read, cells = condition.of, condition.values
-    elif isinstance(condition, Compare) and condition.op == "=":
-        sides = (condition.left, condition.right)
-        read, other = sides if isinstance(sides[0], Read) else sides[::-1]  # type: ignore[assignment]
-        if not isinstance(read, Read) or not isinstance(other, Constant):
-            return None
-        cells = (other.value,)
-    else:
-        return None
-    if read.type.places:
-        return None
-    values = tuple(python_value(cell, read.type) if read.type.is_ordered else cell for cell in cells)
-    return (read.table, read.column), values
+def _all_columns(sources: list[FromItem], merged: set[str]) -> list[tuple[str, exp.Expression]]:
+    """Every column; those of USING once."""
+    found: dict[tuple[str, str], exp.Expression] = {}
+    for source in sources:
+        for name in source.names:
+            at = ("", name) if name in merged else (source.alias, name)
+            found.setdefault(
+                at,
+                exp.column(
+                    exp.to_identifier(name, quoted=True), exp.to_identifier(source.alias, quoted=True)
+                ),
+            )
+    return [(name, node) for (_, name), node in found.items()]

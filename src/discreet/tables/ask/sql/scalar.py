@@ -15,9 +15,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, columns, compare
+from discreet.tables.ask import build, columns, compare, dates
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.sql.functions import call, date_part
+from discreet.tables.ask.sql import dates as sql_dates
+from discreet.tables.ask.sql.functions import call
 from discreet.tables.ask.sql.literals import literal
 from discreet.tables.ask.sql.refuse import (
     node_text,
@@ -30,7 +31,7 @@ from discreet.tables.ask.sql.scope import ColumnRef, NameScope
 from discreet.tables.data.expr import Constant, Expr, IsNull, Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
-__all__ = ["Scalar", "conjuncts"]
+__all__ = ["Scalar", "conjuncts", "list_fix"]
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,9 @@ def _in(scalar: Scalar, node: exp.Expression) -> Term:
     if node.args.get("query") is not None:
         raise question_error(
             "DP702",
-            f"IN with a query is not supported: {node_text(node)}",
-            "it keeps or drops a row because of the rows of other people.",
-            _list_fix(scalar, node),
+            f"IN with a query is not supported here: {node_text(node)}",
+            "it is supported as a condition of WHERE by itself, which other conditions follow with AND.",
+            list_fix(scalar, node.this, node.args["query"]),
         )
     require_only(node, "this", "expressions")
     return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
@@ -205,16 +206,16 @@ _LISTS = {
 }
 
 
-def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
+def list_fix(scalar: Scalar, node: exp.Expression, query: exp.Expression) -> str:
     """A fix for IN with a query: a list of values, or a join if the column is the unit."""
-    ref = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
+    ref = scalar.scope.column(node) if isinstance(node, exp.Column) else None
     if ref is None or not ref.is_unit:
         column = None if ref is None else ref.table.columns[ref.column]
         values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
         written = ", ".join(exp.Literal.string(value).sql() for value in values)
-        kind = build.kind_of(scalar.term(node.this))
-        return f"{node_text(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
-    named = {table.name for table in node.args["query"].find_all(exp.Table)}
+        kind = build.kind_of(scalar.operand(node))
+        return f"{node_text(node)} IN {f'({written})' if written else _LISTS[kind]}"
+    named = {table.name for table in query.find_all(exp.Table)}
     tables = scalar.scope.dataset.tables
     for name in sorted(named & tables.keys()):
         if tables[name].private and name != ref.table.name and tables[name].unit == ref.column:
@@ -287,9 +288,9 @@ def _cast(scalar: Scalar, node: exp.Expression) -> Term:
         number = build.as_number(term)
         if target in _REAL or build.on_grid(number).type.places == 0:
             return number
-    if (kind, target) == (DATE, "DATE") or (kind == TEXT and target in _TEXTS):
-        return term
-    if (kind == MOMENT and target in _MOMENTS) or (kind, target) == (TRUTH, "BOOLEAN"):
+    if dates.is_dated(term) and target in {"DATE", *_MOMENTS}:
+        return dates.to_date(term) if target == "DATE" else dates.to_moment(term)
+    if (kind == TEXT and target in _TEXTS) or (kind, target) == (TRUTH, "BOOLEAN"):
         return term
     raise question_error(
         "DP705",
@@ -299,11 +300,6 @@ def _cast(scalar: Scalar, node: exp.Expression) -> Term:
     )
 
 
-def _extract(scalar: Scalar, node: exp.Expression) -> Term:
-    require_only(node, "this", "expression")
-    return date_part(scalar, node.this.name, node.expression)
-
-
 _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Column: _column,
     exp.Paren: _paren,
@@ -311,8 +307,8 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Boolean: _boolean,
     exp.Null: _null,
     exp.Neg: _negative,
-    exp.Add: _binary(lambda a, b: build.arithmetic("+", a, b)),
-    exp.Sub: _binary(lambda a, b: build.arithmetic("-", a, b)),
+    exp.Add: sql_dates.add,
+    exp.Sub: sql_dates.subtract,
     exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
     exp.Div: _division("/"),
     exp.IntDiv: _division("//"),
@@ -334,6 +330,7 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.If: _if,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Extract: _extract,
+    exp.Extract: sql_dates.extract,
+    exp.AtTimeZone: sql_dates.at_time_zone,
     exp.Anonymous: call,
 }

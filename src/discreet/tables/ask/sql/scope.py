@@ -9,7 +9,7 @@ quotes, are compared exactly, so a look-alike is a different name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -53,6 +53,24 @@ class ColumnRef:
         """Whether it is the column of the privacy unit."""
         return self.table.private and self.column == self.table.unit
 
+    def owner_keys(self, tables: Mapping[str, Table]) -> set[tuple[str, str]]:
+        """The keys that it is and that belong to one unit: ("", "") for the unit itself, or the
+        (table, key) of a `Link`.
+        """
+        if self.optional:
+            # Where it is NULL, nobody is meant.
+            return set()
+        described = self.table.of if self.table.of is not None else self.table.name
+        links = [table.link for table in tables.values() if table.link is not None]
+        keys = {
+            (link.table, link.key) for link in links if (link.table, link.key) == (described, self.column)
+        }
+        if self.is_unit:
+            keys.add(("", ""))
+        if self.table.link is not None and self.table.link.column == self.column:
+            keys.add((self.table.link.table, self.table.link.key))
+        return keys | ({self.table.keys[self.column]} if self.column in self.table.keys else set())
+
 
 @dataclass
 class NameScope:
@@ -62,6 +80,8 @@ class NameScope:
     sources: list[FromItem] = field(default_factory=list)
     # The columns of USING, whose value is the same on both sides.
     merged: set[str] = field(default_factory=set)
+    # The names around a query in EXISTS: they are meant where no own name fits.
+    outer: NameScope | None = None
 
     def tables(self) -> list[Table]:
         """All tables, including those of inlined queries."""
@@ -70,6 +90,11 @@ class NameScope:
             tables += source.inner.tables() if source.inner is not None else []
             tables += [source.table] if source.table is not None else []
         return tables
+
+    def made_optional(self) -> NameScope:
+        """The same names where every column can be NULL, because a join keeps rows without them."""
+        items = [replace(source, optional=True) for source in self.sources]
+        return NameScope(self.dataset, items, set(self.merged), self.outer)
 
     def optional(self) -> frozenset[str]:
         """The tables of left joins, whose columns can be NULL."""
@@ -85,7 +110,9 @@ class NameScope:
         if source.inner is not None:
             return source.inner, source.columns[name]
         assert source.table is not None
-        return ColumnRef(source.table, name, source.optional)
+        # USING has the unit of whichever side is there.
+        together = name in self.merged and name == source.table.unit
+        return ColumnRef(source.table, name, source.optional and not together)
 
     def column(self, node: exp.Expression) -> ColumnRef | None:
         """The column, if the expression is a single column; else None."""
@@ -127,12 +154,16 @@ class NameScope:
             raise _no_column_error(node_text(node), self.sources)
         if identifier.name.startswith("$"):
             raise unsupported_error(exp.Placeholder(this=identifier.name))
+        if prefix is not None and self.outer is not None and self._is_outer(prefix):
+            return self.outer.owner(node)
         searched = self.sources if prefix is None else [self.source(prefix)]
         matches = [
             (source, name)
             for source in searched
             if (name := match_name(identifier, source.names)) is not None
         ]
+        if not matches and self.outer is not None:
+            return self.outer.owner(node)
         if not matches:
             raise _no_column_error(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
         if len(matches) > 1 and matches[0][1] not in self.merged and not _all_units(matches):
@@ -143,6 +174,14 @@ class NameScope:
                 " or ".join(f"{source.alias}.{name}" for source, name in matches),
             )
         return matches[0]
+
+    def _is_outer(self, prefix: exp.Identifier) -> bool:
+        return match_name(prefix, [source.alias for source in self.sources]) is None
+
+    def is_own(self, node: exp.Expression) -> bool:
+        """Whether an expression names only columns of this scope, and none of the names around it."""
+        own = NameScope(self.dataset, self.sources, self.merged)
+        return all(own._owner_or_none(column) is not None for column in node.find_all(exp.Column))
 
     def source(self, identifier: exp.Identifier) -> FromItem:
         """The item of FROM with this name."""

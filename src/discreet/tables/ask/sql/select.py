@@ -17,8 +17,9 @@ from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
-from discreet.tables.ask.sql.rows import SelectedRows, select_rows
+from discreet.tables.ask.sql.rows import select_rows
 from discreet.tables.ask.sql.scope import match_name
+from discreet.tables.ask.sql.selected import SelectedRows, working_copy
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.start import Dataset
@@ -33,6 +34,7 @@ _PARTS = (
     "where",
     "group",
     "having",
+    "qualify",
     "order",
     "limit",
     "with_",
@@ -55,25 +57,30 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
-    rows = select_rows(select, dataset)
+    rows = select_rows(select, working_copy(dataset))
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
     keys = _keys(select.args.get("group"), items, rows, taken)
     post = PostProcessor(keys, Aggregates(rows, taken))
     outputs, named = _outputs(items, post, taken)
     post.named.update(named)
-    having = select.args.get("having")
+    having, qualify = select.args.get("having"), select.args.get("qualify")
     unfinished = Question(
         rows=rows.relation,
         aggregates=(),
         keys=tuple(group_key for _, group_key in keys),
         outputs=outputs,
         having=None if having is None else post.condition(require_only(having, "this").this),
+        qualify=None if qualify is None else post.condition(require_only(qualify, "this").this),
         order=_order(select.args.get("order"), outputs, post),
         limit=_limit(select.args.get("limit")),
         text=statement.text,
         combinations=combinations(tuple(group_key for _, group_key in keys), rows),
     )
+    window = select.find(exp.Window)
+    if window is not None and not post.aggregates.all:
+        # There are no released rows that it could read.
+        raise unsupported_error(window)
     return _with_aggregates(unfinished, post)
 
 
@@ -87,7 +94,7 @@ def _with_aggregates(unfinished: Question, post: PostProcessor) -> Question:
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
     after = [*(column.of for column in unfinished.outputs), *(order.of for order in unfinished.order)]
-    after += [] if unfinished.having is None else [unfinished.having]
+    after += [condition for condition in (unfinished.having, unfinished.qualify) if condition is not None]
     quotients = frozenset[str]().union(*map(quotient_columns, after))
     whole_question = replace(unfinished, aggregates=tuple(post.aggregates.all), quotients=quotients)
     check_size(whole_question)
@@ -169,6 +176,8 @@ def _outputs(
         used.add(name)
         outputs.append(AnswerColumn(name, value.of))
         named.setdefault(item.alias or name, value)
+        if item.alias:
+            post.earlier.setdefault(item.alias, value)
     return tuple(outputs), named
 
 

@@ -16,7 +16,7 @@ from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.data import expr as e
 from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
+from discreet.tables.data.sums import Relation, inner_relations, relation_expressions
 
 __all__ = ["MOST", "check_size", "length"]
 
@@ -62,11 +62,6 @@ def _copies(expr: Expr) -> int:
 
 
 def _conditions(rows: Relation) -> Iterator[Expr]:
-    if isinstance(rows, Filtered):
-        yield rows.condition
-    if isinstance(rows, Lookup | Paired):
-        yield from (side for pair in rows.on for side in pair)
-    if isinstance(rows, Paired):
-        yield from _conditions(rows.other)
-    if isinstance(rows, Filtered | Lookup | Paired):
-        yield from _conditions(rows.rows)
+    yield from relation_expressions(rows)
+    for inner in inner_relations(rows):
+        yield from _conditions(inner)

@@ -13,6 +13,7 @@ What would break it: a reader that guesses types, delimiters or quotes from a sa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.readers import casts, lines, parquet, schema, sqlite
 from discreet.tables.data.readers.sound import sanitize, sanitize_column
+from discreet.tables.data.types import days, micros
 
 __all__ = ["from_arrow_files", "from_pandas", "from_path", "from_sqlite", "from_text_files"]
 
 #: The kinds of numpy types that are used unchanged, and their greatest size in bytes.
 _PLAIN = "biufM"
+#: The kinds of column that Python objects may be described as, beside text.
+_DATED = frozenset({"date", "timestamp"})
 _WIDEST = 8
 
 
@@ -87,8 +91,10 @@ def from_sqlite(path: Path, table: str) -> Any:
     return pyarrow.table({name: pyarrow.array(cells, types[kind]) for name, (kind, cells) in columns.items()})
 
 
-def from_pandas(frame: Any) -> Any:
-    """A pandas frame as an Arrow table; in a column of Python objects everything but `str` is NULL."""
+def from_pandas(frame: Any, columns: Mapping[str, Column] | None = None) -> Any:
+    """A pandas frame as an Arrow table; in a column of Python objects everything but `str` is NULL, or
+    everything but dates where it is described as a date or a timestamp.
+    """
     if not all(isinstance(name, str) and name for name in frame.columns) or not frame.columns.is_unique:
         raise BadParameter(
             "DP104",
@@ -97,12 +103,16 @@ def from_pandas(frame: Any) -> Any:
             fix="frame.columns = [str(name) for name in frame.columns]",
         )
     pyarrow = schema.library("pyarrow")
-    arrays = [schema.guard_opening(lambda at=name: _array(frame[at], pyarrow)) for name in frame.columns]
+    dated = {name: column.kind for name, column in (columns or {}).items() if column.kind in _DATED}
+    arrays = [
+        schema.guard_opening(lambda at=name: _array(frame[at], pyarrow, dated.get(at, "")))
+        for name in frame.columns
+    ]
     return pyarrow.table(arrays, names=list(frame.columns))
 
 
-def _array(series: Any, pyarrow: Any) -> Any:
-    """A column by its dtype; of an unknown dtype no cell is read."""
+def _array(series: Any, pyarrow: Any, kind: str = "") -> Any:
+    """A column by its dtype; of an unknown dtype no cell is read. `kind` is what objects are described as."""
     dtype = series.dtype
     if dtype.name == "category":
         codes = pyarrow.array(series.cat.codes.to_numpy())
@@ -113,6 +123,8 @@ def _array(series: Any, pyarrow: Any) -> Any:
     if hasattr(dtype, "pyarrow_dtype"):
         column = pyarrow.chunked_array(series.array.__arrow_array__())
         return sanitize_column(column, column.type).combine_chunks()
+    if dtype.name == "object" and kind:
+        return _dates(series, pyarrow) if kind == "date" else _moments(series, pyarrow)
     if dtype.name in {"object", "str", "string"}:
         return _texts(series, pyarrow)
     if getattr(dtype, "tz", None) is not None:
@@ -130,6 +142,29 @@ def _texts(series: Any, pyarrow: Any) -> Any:
         return pyarrow.array(cells, pyarrow.large_string())
     except UnicodeError:
         return pyarrow.array([_encodable(cell) for cell in cells], pyarrow.large_string())
+
+
+def _dates(series: Any, pyarrow: Any) -> Any:
+    """Python objects as dates; everything but a date without a time is NULL."""
+    cells = [days(cell) if type(cell) is date else None for cell in series]
+    return pyarrow.array(cells, pyarrow.int32()).cast(pyarrow.date32())
+
+
+def _moments(series: Any, pyarrow: Any) -> Any:
+    """Python objects as moments of UTC, which is also meant where there is no time zone; the rest is NULL."""
+    return pyarrow.array([_micros(cell) for cell in series], pyarrow.int64()).cast(
+        pyarrow.timestamp("us", "UTC")
+    )
+
+
+def _micros(cell: Any) -> int | None:
+    # NaT is a datetime by its class, and equal to nothing.
+    if not isinstance(cell, datetime) or cell != cell:  # noqa: PLR0124
+        return None
+    try:
+        return micros(cell.to_pydatetime(warn=False) if hasattr(cell, "to_pydatetime") else cell)
+    except Exception:  # noqa: BLE001 - the code of a time zone, which may be anybody's
+        return None
 
 
 def _encodable(cell: str | None) -> str | None:
