@@ -239,8 +239,8 @@ PYTHON = (
     Mistake(
         asked(SOME, "epsilon=0.1, delta=1e-3"),
         "DP601",
-        "epsilon=0.1, delta=9.9e-6",
-        asked(SOME, "epsilon=0.1, delta=9.9e-6"),
+        "epsilon=0.1, delta=1e-6",
+        asked(SOME, "epsilon=0.1, delta=1e-6"),
     ),
     Mistake(asked(NO_DELTA, "rho=0.1", f'"{COUNT}"'), "DP203", "epsilon=0.5", asked(NO_DELTA, "epsilon=0.5", f'"{COUNT}"')),
     Mistake(counted("data.group_by().count()"), "DP107", 'data.group_by("branch")', counted('data.group_by("branch").count()')),
