@@ -105,11 +105,8 @@ def dpsgd(
     )
     run, sought = _complete(run, at, epsilon)
     facts = report.facts("account dpsgd", run.guarantee, report.AccountQuestion(at, compare=compare))
-    facts["calibrated"] = sought and {
-        "flag": f"--{sought}",
-        "parameter": sought,
-        "value": getattr(run, sought),
-    }
+    if sought:
+        facts["calibrated"] = {"flag": f"--{sought}", "parameter": sought, "value": getattr(run, sought)}
     facts["training"] = {
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }

@@ -95,7 +95,7 @@ def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> lis
     return rows
 
 
-def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, Any]:
+def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, object]:
     """The same for JSON."""
     from discreet.ledger.budget import closed_tracks
     from discreet.ledger.overview import budget_facts
