@@ -110,15 +110,15 @@ class Session:
             raise _not_a_data_set_error(data)
         _import_question_modules()
         self.data = data
-        place = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
-        chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
+        address = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
+        chosen = limit if limit is not None or isinstance(address, Ledger) else limit_of(data.budget)
         description = Description.of(data.public_description())
-        if isinstance(place, Ledger):
-            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
-            self.ledger = place
+        if isinstance(address, Ledger):
+            address.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
+            self.ledger = address
         else:
             self.ledger = Ledger(
-                place, limit=chosen, unit=data.unit, dataset=data.name, description=description
+                address, limit=chosen, unit=data.unit, dataset=data.name, description=description
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
