@@ -67,7 +67,7 @@ class Dialect(ABC):
         """Whether a double is no number."""
         return t.call("ISNAN", term)
 
-    def trimmed(self, term: Term) -> Term:
+    def trim_spaces(self, term: Term) -> Term:
         """A text without spaces at its ends; other white space stays."""
         return t.call("BTRIM", term, t.text(" "))
 

@@ -236,16 +236,16 @@ class PolarsWriter:
         return safe.cast(pl.Float64).sqrt().floor().cast(pl.Int64)
 
     @write.register
-    def _joined(self, expr: strings.Joined) -> pl.Expr:
+    def _join(self, expr: strings.Joined) -> pl.Expr:
         return pl.concat_str(*(self.write(item) for item in expr.items))
 
     @write.register
-    def _cased(self, expr: strings.Cased) -> pl.Expr:
+    def _change_case(self, expr: strings.Cased) -> pl.Expr:
         before, after = strings.CASES[expr.case]
         return self.write(expr.of).str.replace_many(list(before), list(after))
 
     @write.register
-    def _trimmed(self, expr: strings.Trimmed) -> pl.Expr:
+    def _trim(self, expr: strings.Trimmed) -> pl.Expr:
         return self.write(expr.of).str.strip_chars(" ")
 
     @write.register

@@ -214,21 +214,21 @@ class Writer:
         return t.cases([(t.binary(exp.GTE, of.copy(), t.number(0)), root)], t.nothing(t.BIGINT))
 
     @write.register
-    def _joined(self, expr: strings.Joined) -> Term:
+    def _join(self, expr: strings.Joined) -> Term:
         first, *others = (self.write(item) for item in expr.items)
         for other in others:
             first = t.binary(exp.DPipe, first, other)
         return first
 
     @write.register
-    def _cased(self, expr: strings.Cased) -> Term:
+    def _change_case(self, expr: strings.Cased) -> Term:
         return t.call(
             "TRANSLATE", self.write(expr.of), *(t.text(letters) for letters in strings.CASES[expr.case])
         )
 
     @write.register
-    def _trimmed(self, expr: strings.Trimmed) -> Term:
-        return self.dialect.trimmed(self.write(expr.of))
+    def _trim(self, expr: strings.Trimmed) -> Term:
+        return self.dialect.trim_spaces(self.write(expr.of))
 
     @write.register
     def _substring(self, expr: strings.Substring) -> Term:
