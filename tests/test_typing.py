@@ -48,6 +48,7 @@ SLIPS = {
     "dp.Session(data, limit=1.0)": "limit",
     "dp.Session(data, legder='visits.ledger')": "legder",
     "dp.Sesion(data)": "Sesion",
+    "dp.audit(len, [1], [2], trails=300)": "trails",
 }
 RIGHT = """
 answer = session.sql(count, epsilon=0.1, key="monday")
@@ -56,6 +57,7 @@ print(session.preview(data.where(dp.col("age") >= 65).count(), error="±50").cos
 value = session.release(dp.Laplace(epsilon=1, sensitivity=1), 42, key="monday").value
 batch = session.release_batch({"monday": (count, {"epsilon": 0.1}), "week": (data.count(), {"rho": 0.01})})
 rows = batch["monday"].rows()
+refuted: bool = dp.audit(len, [1], [2], trials=300, claim=dp.privacy.pure(1)).refutes()
 remaining: float = session.budget().remaining_fraction
 print(dp.data.path("adult.toml"), dp.learn, dp.tables, dp.ledger, dp.noise, dp.testing)
 """

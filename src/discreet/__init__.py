@@ -51,7 +51,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from discreet import audit as audit
     from discreet import data as data
     from discreet import errors as errors
     from discreet import graphs as graphs
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from discreet import privacy as privacy
     from discreet import tables as tables
     from discreet import testing as testing
+    from discreet.audit import audit as audit
     from discreet.ledger.ledger import Ledger as Ledger
     from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr

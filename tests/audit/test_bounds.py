@@ -81,11 +81,11 @@ def test_a_claim_is_refuted_exactly_above_its_curve(claim, false_alarm):
     assert excess(corner(1 - most + 1e-6, 1 - false_alarm), claim).amount < 0
 
 
-def test_the_place_of_the_excess_is_that_of_the_corner():
+def test_the_index_of_the_excess_is_that_of_the_corner():
     corners = Corners(np.array([0.5, 0.1, 0.2]), np.array([0.5, 0.9, 0.25]))
-    found = excess(corners, privacy.pure(1.0))
-    assert found.place == 1
-    assert not found.reversed or found.amount == pytest.approx(0.9 - math.e * 0.1)
+    highest = excess(corners, privacy.pure(1.0))
+    assert highest.index == 1
+    assert not highest.reversed or highest.amount == pytest.approx(0.9 - math.e * 0.1)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -1, math.nan, True, "0.1"])

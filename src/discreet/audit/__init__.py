@@ -26,18 +26,18 @@ not `discreet.audit` was imported before.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from types import ModuleType
 
 from discreet.audit.bounds import clopper_pearson, dkw
 from discreet.audit.canary import OneRun, one_run
-from discreet.audit.draws import Auditable, Progress, batched
+from discreet.audit.draws import batched
 from discreet.audit.exact import ExactReport, exact
 from discreet.audit.game import audit, audit_bits
 from discreet.audit.pairs import register_pair, search, worst_pair
 from discreet.audit.report import AuditReport, AuditRoc
 from discreet.audit.witness import Event, Rate
-from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
     "AuditReport",
@@ -62,30 +62,9 @@ __all__ = [
 class _Package(ModuleType):
     """A package that can be called like its main function."""
 
-    def __call__(
-        self,
-        mechanism: Auditable,
-        x: object,
-        x_neighbour: object,
-        *,
-        trials: int = 100_000,
-        confidence: float = 0.999,
-        claim: Guarantee | None = None,
-        look_at: str = "everything",
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> AuditReport:
-        return audit(
-            mechanism,
-            x,
-            x_neighbour,
-            trials=trials,
-            confidence=confidence,
-            claim=claim,
-            look_at=look_at,
-            workers=workers,
-            progress=progress,
-        )
+    # Python 3.11 and 3.12 would leave the first parameter out.
+    __signature__ = inspect.signature(audit)
+    __call__ = staticmethod(audit)
 
 
 sys.modules[__name__].__class__ = _Package

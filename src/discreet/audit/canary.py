@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +90,7 @@ class OneRun:
         """
         return (*max(self.tried, key=lambda counts: self._epsilon_bound(*counts)), self._alpha)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain JSON types."""
         guesses, right, error = self.witness
         return {

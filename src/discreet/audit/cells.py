@@ -9,14 +9,14 @@ decided on the runs that learn.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.bits import bit_columns
+from discreet.audit.draws import Chunk
 from discreet.audit.outputs import OutputColumn, columns_of
 from discreet.audit.scores import BareScore, CrossScore, JointScore, Score, ScoreHistogram, number_words
 
@@ -52,7 +52,7 @@ def rows_of(part: slice, trials: int) -> Rows:
 
 
 def sample_of(
-    outputs: tuple[Sequence[Any], Sequence[Any]],
+    outputs: tuple[list[Chunk], list[Chunk]],
     inputs: tuple[object, object],
     trials: int,
     learn: slice,
@@ -133,7 +133,7 @@ def _whole(plain: list[OutputColumn], rows: Rows) -> Iterator[OutputColumn]:
     yield OutputColumn("output", np.full(keys.size, np.nan), codes.astype(np.int32) + 1, ("a number", *words))
 
 
-def _keys(plain: list[OutputColumn]) -> npt.NDArray[Any]:
+def _keys(plain: list[OutputColumn]) -> npt.NDArray[np.void]:
     """One opaque value for each output, equal where all its cells are."""
     parts = [part for column in plain for part in (np.nan_to_num(column.numbers), column.codes)]
     table = np.ascontiguousarray(np.column_stack(parts))

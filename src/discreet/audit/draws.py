@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
@@ -26,9 +27,11 @@ from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["BatchedFunction", "ExceptionOutcome", "batched", "draw_all", "draws_of"]
+__all__ = ["BatchedFunction", "Chunk", "ExceptionOutcome", "batched", "draw_all", "draws_of"]
 
 Progress = Callable[[int, int], None]
+#: Some outputs, one after another: a sequence, or an array whose first axis counts the runs.
+Chunk = Sequence[object] | npt.NDArray[np.generic]
 
 _CHUNK = 1_000
 #: Seconds of drawing from which other processes are asked for help.
@@ -46,9 +49,9 @@ class ExceptionOutcome:
 class BatchedFunction:
     """A function (data, count) -> that many independent outputs, as something to audit."""
 
-    function: Callable[[Any, int], Sequence[Any]]
+    function: Callable[[Any, int], Chunk]
 
-    def draw_many(self, data: object, count: int) -> Sequence[Any]:
+    def draw_many(self, data: object, count: int) -> Chunk:
         return self.function(data, count)
 
 
@@ -57,7 +60,7 @@ Auditable = Mechanism | BatchedFunction | Callable[[Any], object]
 
 
 @check.arguments
-def batched(function: Callable[[Any, int], Any]) -> BatchedFunction:
+def batched(function: Callable[[Any, int], Chunk]) -> BatchedFunction:
     """A function that draws many outputs at once, such as those of numpy, as something to audit:
     the first axis counts the runs.
 
@@ -70,7 +73,7 @@ def batched(function: Callable[[Any, int], Any]) -> BatchedFunction:
     return BatchedFunction(function)
 
 
-def draws_of(subject: Auditable, data: object) -> Callable[[int], Sequence[Any]]:
+def draws_of(subject: Auditable, data: object) -> Callable[[int], Chunk]:
     """What draws `count` outputs: `draw_many`, or else one call after another."""
     fitted = _fit_dimension(subject, data) if isinstance(subject, Mechanism) else subject
     if hasattr(fitted, "draw_many"):
@@ -92,7 +95,7 @@ def draw_all(
     trials: int,
     workers: int | None,
     progress: Progress | None,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Chunk], list[Chunk]]:
     """Lists of chunks of outputs on both inputs, `trials` on each."""
     report = progress or _no_progress
     total = 2 * trials
@@ -105,7 +108,7 @@ def draw_all(
     first = draws_of(subject, inputs[0])(sizes[0])
     expected = (time.perf_counter() - started) * total / sizes[0]
     jobs = [(side, size) for side in (0, 1) for size in sizes][1:]
-    chunks: list[Any] = [[]] * len(jobs)
+    chunks: list[Chunk] = [[]] * len(jobs)
     done = sizes[0]
     for index, chunk in _run_jobs(subject, inputs, jobs, _workers(subject, workers, expected)):
         # In the order of the jobs: the order of arrival may depend on the outputs.
@@ -122,7 +125,7 @@ def _no_progress(done: int, total: int) -> None:
 
 def _run_jobs(
     subject: Auditable, inputs: tuple[object, object], jobs: list[tuple[int, int]], workers: int
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, Chunk]]:
     if workers == 1:
         for index, (side, size) in enumerate(jobs):
             yield index, draws_of(subject, inputs[side])(size)
@@ -135,7 +138,7 @@ def _run_jobs(
             yield waiting[done], done.result()
 
 
-def _chunk(subject: Auditable, data: object, size: int) -> Sequence[Any]:
+def _chunk(subject: Auditable, data: object, size: int) -> Chunk:
     return draws_of(subject, data)(size)
 
 
@@ -189,7 +192,7 @@ def _draw_once(function: Callable[[Any], object], data: object) -> object:
     return output.value if isinstance(output, Release) else output
 
 
-def _validate_count(outputs: Sequence[Any], count: int) -> Sequence[Any]:
+def _validate_count(outputs: Chunk, count: int) -> Chunk:
     if len(outputs) == count:
         return outputs
     raise BadParameter(

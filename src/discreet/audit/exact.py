@@ -181,7 +181,7 @@ def exact(
     return ExactReport(first, second, rest, rest_neighbour, closed)
 
 
-def _probabilities(stated: Any) -> tuple[dict[Hashable, Fraction], Fraction]:
+def _probabilities(stated: object) -> tuple[dict[Hashable, Fraction], Fraction]:
     masses, rest = stated if isinstance(stated, tuple) else (stated, None)
     exact_masses = {outcome: as_ratio(mass) for outcome, mass in masses.items()}
     total = sum(exact_masses.values(), Fraction(0))

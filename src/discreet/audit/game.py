@@ -18,19 +18,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check
 from discreet.audit.bounds import Array, Corners, claimed_curve, clopper_pearson, dkw
 from discreet.audit.cells import candidates, sample_of
-from discreet.audit.draws import Auditable, ExceptionOutcome, Progress, draw_all, guarantee_of
+from discreet.audit.draws import Auditable, Chunk, ExceptionOutcome, Progress, draw_all, guarantee_of
+from discreet.audit.outputs import OutputColumn
 from discreet.audit.report import AuditReport, AuditRoc
 from discreet.audit.scores import Score
 from discreet.audit.witness import CLOPPER_PEARSON, Event, Rate
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.tradeoff import Roc
 
 __all__ = ["audit", "audit_bits"]
 
@@ -99,7 +101,7 @@ def audit(
 
 
 def _measure(
-    outputs: tuple[list[Any], list[Any]],
+    outputs: tuple[list[Chunk], list[Chunk]],
     inputs: tuple[object, object],
     trials: int,
     look_at: str,
@@ -191,7 +193,7 @@ class _Plan:
 class _Constant:
     """The score of outputs that never differ."""
 
-    def of(self, columns: dict[str, Any]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         return np.zeros(len(next(iter(columns.values()))))
 
     def words(self, threshold: float, *, above: bool) -> str:
@@ -217,7 +219,9 @@ def _parts(trials: int) -> tuple[slice, slice, slice]:
     return slice(0, quarter), slice(quarter, 2 * quarter), slice(2 * quarter, trials)
 
 
-def _sort_scores(scores: Sequence[Score], part: Any) -> list[Sides]:
+def _sort_scores(
+    scores: Sequence[Score], part: tuple[dict[str, OutputColumn], npt.NDArray[np.bool_]]
+) -> list[Sides]:
     columns, first = part
     sorted_scores = []
     for score in scores:
@@ -234,32 +238,30 @@ def _choose(scores: list[Score], scored: list[Sides], plan: _Plan) -> tuple[list
     grids = [_grid(sides) for sides in scored]
     corners = [_corners(sides, grid, plan.of_event) for sides, grid in zip(scored, grids, strict=True)]
     allowed = claimed_curve(plan.claim) if plan.claim is not None else None
+    curves = [None] if allowed is None else [None, allowed]
     events = []
     for reverse in (False, True):
-        for criterion in ("ratio", "claim")[: plan.events // 2]:
-            worth = [_worth(c, criterion, allowed, reverse=reverse) for c in corners]
+        for curve in curves:
+            worth = [_worth(c, curve, reverse=reverse) for c in corners]
             best = max(range(len(scores)), key=lambda i: float(worth[i].max()))
             threshold = grids[best][int(np.argmax(worth[best]))]
             events.append(_Choice(scores[best], grids[best], float(threshold), reverse))
-    shape = "ratio" if allowed is None else "claim"
     total = [
-        max(_worth(c, shape, allowed, reverse=reverse).max() for reverse in (False, True))
-        if allowed
-        else c.mu()
+        max(_worth(c, allowed, reverse=reverse).max() for reverse in (False, True)) if allowed else c.mu()
         for c in corners
     ]
     best = int(np.argmax(total))
     return events, _Choice(scores[best], grids[best], 0.0)
 
 
-def _worth(corners: Corners, criterion: str, allowed: Any, *, reverse: bool) -> Array:
+def _worth(corners: Corners, allowed: Roc | None, *, reverse: bool) -> Array:
     """What a corner proves: the logarithm of the ratio of its rates, or its height above the
     claimed curve.
     """
     detection, false_alarm = corners.detection, corners.false_alarm
     if reverse:
         detection, false_alarm = 1 - false_alarm, 1 - detection
-    if criterion == "claim":
+    if allowed is not None:
         return np.asarray(detection - np.interp(false_alarm, allowed.false_alarm, allowed.detection))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(np.log(detection / false_alarm), nan=-np.inf, posinf=1e300, neginf=-1e300)
@@ -352,7 +354,7 @@ def _validate_claim(claim: object) -> Guarantee:
     )
 
 
-def _check_some_output(outputs: tuple[list[Any], list[Any]]) -> None:
+def _check_some_output(outputs: tuple[list[Chunk], list[Chunk]]) -> None:
     """A function that never returns was called wrongly; one that fails on one input only leaks."""
     chunks = [*outputs[0], *outputs[1]]
     if all(isinstance(chunk, list) and isinstance(chunk[0], ExceptionOutcome) for chunk in chunks):

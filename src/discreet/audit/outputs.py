@@ -18,13 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.bounds import Array
-from discreet.audit.draws import ExceptionOutcome
+from discreet.audit.draws import Chunk, ExceptionOutcome
 from discreet.mechanisms.mechanism import Refusal, Release
 
 __all__ = ["OutputColumn", "columns_of"]
@@ -70,7 +69,7 @@ class OutputColumn:
         return OutputColumn(name, finite, codes.astype(np.int32), ("a number", "nan", "inf", "-inf"))
 
 
-def columns_of(chunks: Sequence[Any]) -> list[OutputColumn]:
+def columns_of(chunks: Sequence[Chunk]) -> list[OutputColumn]:
     """The cells of all outputs, which come in chunks; those that never vary are left out."""
     arrays = [chunk for chunk in chunks if isinstance(chunk, np.ndarray) and chunk.dtype.kind in "biuf"]
     if len(arrays) == len(chunks):
@@ -80,7 +79,7 @@ def columns_of(chunks: Sequence[Any]) -> list[OutputColumn]:
     return [column for column in columns if not column.constant]
 
 
-def _of_array(outputs: npt.NDArray[Any]) -> list[OutputColumn]:
+def _of_array(outputs: npt.NDArray[np.generic]) -> list[OutputColumn]:
     """The fast way, for outputs that are all numbers or vectors of one length."""
     flat = outputs.reshape(len(outputs), -1)
     names = ["value"] if outputs.ndim == 1 else [f"value[{index}]" for index in range(flat.shape[1])]
@@ -93,7 +92,7 @@ def _of_array(outputs: npt.NDArray[Any]) -> list[OutputColumn]:
     return columns
 
 
-def _of_objects(outputs: list[Any]) -> list[OutputColumn]:
+def _of_objects(outputs: Sequence[object]) -> list[OutputColumn]:
     if len(kinds := set(map(_kind, outputs))) == 1 and kinds != {None}:
         stacked = np.array(outputs)
         # Whole numbers beyond 64 bits become objects.
@@ -108,7 +107,7 @@ def _of_objects(outputs: list[Any]) -> list[OutputColumn]:
     return [_column(name, rows, cells, len(outputs)) for name, (rows, cells) in table.items()]
 
 
-def _kind(output: Any) -> Any:
+def _kind(output: object) -> object:
     """What outputs must have in common to be rows of one array; None where they never are."""
     if isinstance(output, np.ndarray):
         return output.dtype, output.shape
@@ -128,7 +127,7 @@ def _column(name: str, rows: list[int], cells: list[Cell], count: int) -> Output
     return OutputColumn(name, values, codes, tuple(vocabulary))
 
 
-def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:
+def _cells(name: str, output: object) -> Iterator[tuple[str, Cell]]:
     """The named cells of one output."""
     if isinstance(output, numbers.Real | Decimal | np.bool_):
         yield from _number(name, output)
@@ -155,12 +154,12 @@ def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:
         yield name, f"{type(output).__name__} {output!r}"
 
 
-def _items(name: str, items: Sequence[Any]) -> Iterator[tuple[str, Cell]]:
+def _items(name: str, items: Sequence[object]) -> Iterator[tuple[str, Cell]]:
     for index, inner in enumerate(items):
         yield from _cells(f"{name}[{index}]", inner)
 
 
-def _number(name: str, value: Any) -> Iterator[tuple[str, Cell]]:
+def _number(name: str, value: numbers.Real | Decimal | np.bool_) -> Iterator[tuple[str, Cell]]:
     try:
         number = float(value)
     except OverflowError:
@@ -170,7 +169,7 @@ def _number(name: str, value: Any) -> Iterator[tuple[str, Cell]]:
         yield f"{name} mod 2^20", float(int(value) % _LOW)
 
 
-def _word(output: Any) -> str:
+def _word(output: object) -> str:
     if output is None:
         return "nothing"
     if isinstance(output, Refusal):

@@ -15,7 +15,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,7 @@ class AuditRoc:
         index = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
         return np.asarray(np.concatenate([[0.0], best])[index])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain JSON types."""
         listed = ("hits", "hits_neighbour", "detection_at_least", "false_alarm_at_most")
         rates = {"false_alarm": self.false_alarm.tolist(), "detection": self.detection.tolist()}
@@ -278,7 +278,7 @@ class AuditReport:
         }
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
-    def _bound_dict(self, delta: float) -> dict[str, Any]:
+    def _bound_dict(self, delta: float) -> dict[str, object]:
         proof = self.epsilon_witness(delta).to_dict()
         return {"delta": delta, "epsilon_at_least": self.epsilon_at_least(delta), "witness": proof}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +146,7 @@ class CrossScore:
         more = int((masses > 0).sum()) - len(shown)
         return " or ".join(shown) + (f", or {more} more cells" if more > 0 else "")
 
-    def _cell(self, *indices: Any) -> str:
+    def _cell(self, *indices: np.intp) -> str:
         parts = []
         for name, words, edges, index in zip(self.names, self.words_of, self.edges, indices, strict=True):
             bin_ = int(index) - len(words)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,7 +50,7 @@ class Rate:
         """
         return Rate(self.runs - self.hits, self.runs, 1 - self.bound, self.method, self.error)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain JSON types."""
         return dict(vars(self))
 
@@ -114,7 +113,7 @@ class Event:
             f"at most {high} on {there} ({', then '.join(proofs)}{' each' if len(proofs) == 1 else ''})"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain JSON types."""
         rates = {"at_least": self.often.to_dict(), "at_most": self.seldom.to_dict()}
         return {"event": self.words, "likelier_on": self.likelier_on, **rates}

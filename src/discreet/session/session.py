@@ -467,10 +467,18 @@ class Session:
                 plan = self._compiler.least_spend(question, bound, error, **options)
             if isinstance(plan, Spend):
                 return self._answer(question, key, plan, text)
-            pilot = self._answer(plan.question, _pilot_key(key), plan.pilot, f"{text}, first step")
-            is_new = pilot.receipt.cost is not None
-            with adding_spent("what the first step cost" if is_new else ""):
-                return self._answer(question, key, plan.then(pilot), text)
+            paid: list[Spend] = []
+            while not isinstance(plan, Spend):
+                step = f" {plan.number + 1}" if plan.number else ""
+                with adding_spent(_cost_of_steps(paid)):
+                    pilot = self._answer(
+                        plan.question, _pilot_key(key, step), plan.pilot, f"{text}, first step{step}"
+                    )
+                paid += [plan.pilot] if pilot.receipt.cost is not None else []
+                with adding_spent(_cost_of_steps(paid)):
+                    plan = plan.then(pilot)
+            with adding_spent(_cost_of_steps(paid)):
+                return self._answer(question, key, plan, text)
 
     def _spend_for_error(
         self, question: Question, bound: int | None, error: str | float, **options: Any
@@ -480,14 +488,24 @@ class Session:
         if isinstance(plan, Spend):
             return plan, f"The least cost for an error of {error}."
         return plan.pilot, (
-            f"An error of {error} needs two steps. The first is a small question at this cost; its noisy answer determines"
-            f" the cost of the second. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
+            f"An error of {error} needs two steps or more. The first is a small question at this cost; its noisy answer"
+            f" determines the cost of the next. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
         )
 
 
-def _pilot_key(key: str | None) -> str | None:
-    """The key of the first of two steps: no other question has it, and it is as short as any."""
-    return None if key is None else f"{OWN_KEYS}first step {hashlib.sha256(key.encode()).hexdigest()}"
+def _pilot_key(key: str | None, step: str) -> str | None:
+    """The key of a step before the last: no other question has it, and it is as short as any."""
+    return None if key is None else f"{OWN_KEYS}first step{step} {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _cost_of_steps(paid: list[Spend]) -> str:
+    """What the steps before the last cost, in words; empty if nothing was paid."""
+    if not paid:
+        return ""
+    steps = "what the first step cost" if len(paid) == 1 else f"what the first {len(paid)} steps cost"
+    if paid[0].rho is not None:
+        return f"{steps} (ρ = {sum(spend.rho or 0.0 for spend in paid):g})"
+    return f"{steps} (ε = {sum(spend.size for spend in paid):g})"
 
 
 def _import_question_modules() -> None:

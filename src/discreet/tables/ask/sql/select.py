@@ -22,6 +22,7 @@ from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.selected import SelectedRows, working_copy
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
+from discreet.tables.ask.sql.views import view_queries
 from discreet.tables.ask.start import Dataset
 
 __all__ = ["question"]
@@ -57,7 +58,7 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
-    rows = select_rows(select, working_copy(dataset))
+    rows = select_rows(select, working_copy(dataset), view_queries(dataset))
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
     keys = _keys(select.args.get("group"), items, rows, taken)
