@@ -144,7 +144,7 @@ SQL = (
     where("age", "DP705", "age > 3"),
     where("bought", "DP705", "bought >= DATE '2026-01-01'"),
     where("vip = 1", "DP705", "NOT vip"),
-    where("UPPER(note) = 'Q'", "DP705", "note IN ('A', 'a')"),
+    where("INITCAP(note) = 'Q'", "DP705", "UPPER(note) = 'A'"),
     where("note ILIKE 'q%'", "DP702", "note LIKE 'A%' OR note LIKE 'a%'"),
     where("bought > CURRENT_DATE", "DP702", "bought >= DATE '2026-01-01'"),
     where("age = NULL", "DP705", "age IS NULL"),
