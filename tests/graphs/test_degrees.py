@@ -12,8 +12,7 @@ import pytest
 from discreet import testing
 from discreet.errors import BadParameter
 from discreet.graphs import CumulativeDegrees, DegreeHistogram, DegreeSequence, EdgeCount, Graph
-from discreet.graphs.degrees import isotonic_fit
-from discreet.graphs.project import projected_degrees
+from discreet.graphs.degrees import isotonic_fit, projected_degrees
 from discreet.mechanisms import check_mechanism
 from tests.graphs import small
 

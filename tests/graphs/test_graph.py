@@ -240,7 +240,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_a_code(tmp_path, name):
     with pytest.raises(BadParameter) as error:
         Graph(tmp_path / name, nodes=4)
     assert error.value.code == "DP104"
-    assert "cannot be read" in str(error.value)
+    assert "no edge list can be read" in str(error.value)
     assert "secret" not in str(error.value)
     assert error.value.__cause__ is None
     assert error.value.__context__ is None

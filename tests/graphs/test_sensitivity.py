@@ -206,9 +206,11 @@ def test_hubs_without_common_neighbours_do_not_hide_a_dense_corner():
 def test_pruning_looks_at_few_pairs_of_a_graph_with_hubs(monkeypatch):
     graph = random_graph(600, 0.005, 7, hubs=3)
     looked = []
-    look = pairs._look
+    look = pairs._add_pairs
     monkeypatch.setattr(pairs, "BLOCK", 2000)
-    monkeypatch.setattr(pairs, "_look", lambda *arguments: (looked.append(arguments[2]), look(*arguments)))
+    monkeypatch.setattr(
+        pairs, "_add_pairs", lambda *arguments: (looked.append(arguments[2]), look(*arguments))
+    )
     assert triangles.sensitivity(graph).at(0) == dense_levels(graph, [0])[0]
     assert sum(end - start for start, end, _ in looked) < 100
 

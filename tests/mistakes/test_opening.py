@@ -25,8 +25,31 @@ def here(visits, folder):
     return Here(data=visits)
 
 
+def shop(links: str) -> str:
+    """Items that reach their customer through an order."""
+    tables = '{"orders": pa.table({"uid": [1], "oid": [2]}), "items": pa.table({"oid": [2], "price": [3.5]})}'
+    return f'dp.open({tables}, dp.each("uid", at_most=5, {links}))'
+
+
 @mistakes(
     Mistake('dp.open("visits.parquet")', "DP107", OPEN + ")"),
+    Mistake(
+        shop('links={"items": "price -> orders.oid"}'),
+        "DP403",
+        'links={"items": "oid -> orders.oid"}',
+        shop('links={"items": "oid -> orders.oid"}'),
+    ),
+    Mistake(
+        shop('links={"item": "oid -> orders.oid"}'),
+        "DP403",
+        'links={"items": "oid -> orders.oid"}',
+        shop('links={"items": "oid -> orders.oid"}'),
+    ),
+    Mistake(
+        'data.view("visits", "SELECT * FROM visits")',
+        "DP701",
+        'data.view("long_visits", "SELECT * FROM visits WHERE days > 7")',
+    ),
     Mistake('dp.open("visits.parquet", protect="patient_id")', "DP107", PROTECT, OPEN + ")"),
     Mistake('dp.each("patient_id")', "DP107", 'dp.each("patient_id", at_most=20)'),
     Mistake('dp.each("patient_id", at_most=0)', "DP102", "at_most=1", 'dp.each("patient_id", at_most=1)'),

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs: triangles, stars and degrees, to protect one edge or one node.
+"""Graphs: counts of triangles, stars and degrees that protect one edge or one node.
 
 graph.py         Graph: public nodes, and the edges between them                          ◄ read this first
 read.py          edge lists from arrays, matrices, networks, files and tables
 triangles.py     the number of triangles, its local and smooth sensitivity; exact
 stars.py         the same for stars
-pairs.py         what pairs of nodes have in common, in bounded memory
+pairs.py         common neighbours of pairs of nodes, in bounded memory
 local.py         LocalSensitivity: at every distance, and smooth
-counts.py        what is public about a count
+counts.py        what is public about a count of subgraphs
 ladder.py        pure privacy with noise for the local sensitivity
 release.py       Triangles, KStars
-degrees.py       EdgeCount, DegreeSequence, DegreeHistogram, CumulativeDegrees
-project.py       node privacy: a graph with few neighbours for everybody
-                                                                                             + graphs.proof.md
-What is exported releases with noise. `triangles`, `stars` and `local` compute exact, secret
-numbers, and are not.
+degrees.py       EdgeCount, DegreeSequence, DegreeHistogram, CumulativeDegrees; the projection for
+                 node privacy
+
+Everything that is exported releases with noise. `triangles`, `stars` and `local` compute exact,
+secret numbers and are not exported. The proofs are in graphs.proof.md.
 """
 
 from __future__ import annotations

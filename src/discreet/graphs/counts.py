@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be counted in a graph under edge privacy, with what is public about it.
+"""Counts of subgraphs under edge privacy: the exact count, its sensitivities and their bounds.
 
 One edge moves the number of triangles by a lot on a few graphs, and by little on most. A
-`SubgraphCount` knows both: the global sensitivity, which holds for all graphs on so many nodes, and
-the local one of a given graph, which is secret.
+`SubgraphCount` has both: the global sensitivity, which holds for all graphs with this number of
+nodes and is public, and the local sensitivity of a given graph, which is secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from discreet.graphs.local import LocalSensitivity
 
 @dataclass(frozen=True)
 class SubgraphCount(ABC):
-    """A number of small patterns in graphs on a public number of nodes."""
+    """The number of subgraphs of one kind, in graphs with a public number of nodes."""
 
     nodes: int
 
@@ -35,7 +35,7 @@ class SubgraphCount(ABC):
     @property
     @abstractmethod
     def growth(self) -> int:
-        """By how much the local sensitivity grows from one distance to the next, at most."""
+        """A bound on the growth of the local sensitivity from one distance to the next."""
 
     @property
     @abstractmethod
@@ -48,11 +48,11 @@ class SubgraphCount(ABC):
 
     @abstractmethod
     def sensitivity(self, graph: Graph) -> LocalSensitivity:
-        """How far one edge moves it, at every distance. Secret."""
+        """The local sensitivity at every distance. Secret."""
 
     @abstractmethod
     def measure(self, graph: Graph) -> int:
-        """A number that one edge moves by 1 at most, and that bounds the local sensitivity. Secret."""
+        """A number that one edge moves by at most 1, and that bounds the local sensitivity. Secret."""
 
     @abstractmethod
     def sensitivity_below(self, measure: int) -> int:
@@ -60,7 +60,7 @@ class SubgraphCount(ABC):
 
     @abstractmethod
     def typical(self) -> LocalSensitivity:
-        """A public guess of the local sensitivity, for planning: that of a graph whose greatest degree is √nodes."""
+        """A public guess of the local sensitivity, for planning: the greatest degree is √nodes."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class StarCount(SubgraphCount):
         return stars.sensitivity(graph, self.k)
 
     def measure(self, graph: Graph) -> int:
-        """The greatest degree: no node of a pair has more neighbours beside the other."""
+        """The greatest degree; no node has more neighbours other than the second node of a pair."""
         return int(graph.degrees.max())
 
     def sensitivity_below(self, measure: int) -> int:
         return min(max(1, 2 * math.comb(max(0, measure), self.k - 1)), self.cap)
 
     def typical(self) -> LocalSensitivity:
-        guess = math.isqrt(self.nodes) - 1
-        return stars.around([(guess, guess)], self.nodes, self.k)
+        degree = math.isqrt(self.nodes) - 1
+        return stars.around([(degree, degree)], self.nodes, self.k)

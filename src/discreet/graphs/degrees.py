@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many edges there are and how many everybody has, to protect one edge or one node.
+"""The number of edges and the degrees of the nodes, to protect one edge or one node.
 
     EdgeCount(epsilon=0.5)(graph).value
-    DegreeSequence(nodes=22_470, epsilon=0.5)(graph).value  # in order, smoothed by isotonic regression
-    DegreeHistogram(most=100, epsilon=0.5)(graph).value  # how many nodes have 0, 1, …, 100 or more
-    DegreeHistogram(most=100, epsilon=0.5, unit="node")(graph).value  # the same after a projection
-    CumulativeDegrees(most=100, epsilon=0.5)(graph).value  # how many have at most 0, 1, …, 100; unit "node"
+    DegreeSequence(nodes=22_470, epsilon=0.5)(graph).value  # sorted, with isotonic regression
+    DegreeHistogram(most=100, epsilon=0.5)(graph).value  # nodes with 0, 1, …, 100 or more edges
+    DegreeHistogram(most=100, epsilon=0.5, unit="node")(graph).value  # after a projection
+    CumulativeDegrees(most=100, epsilon=0.5)(graph).value  # at most 0, 1, …, 100; unit "node"
 
-How far one unit moves the exact numbers, in l1:
+Under node privacy one person with a thousand friends changes a thousand edges. So the graph is
+projected first: the projection goes through the edges in the order of their ends, and keeps an edge
+if both ends have kept fewer than D so far.
+
+The l1 sensitivity of the exact numbers:
 
 | | one edge | one node, after the projection to D neighbours |
 |---|---|---|
@@ -16,9 +20,15 @@ How far one unit moves the exact numbers, in l1:
 | `DegreeHistogram` | 4 | 2D + 1 |
 | `CumulativeDegrees` | | D + 1 |
 
-Why it holds: an edge moves two degrees by one, and a degree that moves leaves one bin for another.
-For nodes graphs.proof.md §5. Under edge privacy the nodes are public. Under node privacy they are
-not, and nothing here depends on their number but through the noise.
+Why it holds: an edge moves two degrees by one, and each of them changes its bin. For nodes: Day,
+Li, Lyu 2016, and graphs.proof.md §5. Under edge privacy the nodes are public. Under node privacy
+they are not, and only noisy numbers depend on them.
+
+What would break it: an order of edges that depends on anything but their ends, such as their order
+in a file (`Graph` sorts them); an order of `nodes` that depends on who is present.
+
+The projection drops edges of nodes with more than D neighbours, so counts may be too low. Triangles
+are not offered: the projection changes edges along paths of any length, and triangles with them.
 """
 
 from __future__ import annotations
@@ -32,13 +42,19 @@ from scipy.optimize import isotonic_regression
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.graphs.graph import Graph, graph_of
-from discreet.graphs.project import projected_degrees
+from discreet.graphs.graph import Graph, graph_of, remember
 from discreet.mechanisms.additive import Geometric
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["UNITS", "CumulativeDegrees", "DegreeHistogram", "DegreeSequence", "EdgeCount"]
+__all__ = [
+    "UNITS",
+    "CumulativeDegrees",
+    "DegreeHistogram",
+    "DegreeSequence",
+    "EdgeCount",
+    "projected_degrees",
+]
 
 UNITS = ("edge", "node")
 
@@ -46,8 +62,23 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
+@remember
+def projected_degrees(graph: Graph, at_most: int) -> Integers:
+    """The degrees after the projection to `at_most` neighbours; exact, and secret.
+
+    **Guarantee.** Let G' be G with one more node v and its edges, and d', d the degrees after the
+    projection. Then Σ over u ≠ v of |d'(u) - d(u)| <= d'(v) <= at_most.
+    """
+    degrees = [0] * graph.nodes
+    for i, j in graph.edges.tolist():
+        if degrees[i] < at_most and degrees[j] < at_most:
+            degrees[i] += 1
+            degrees[j] += 1
+    return np.array(degrees, np.int64)
+
+
 class _Degrees(Mechanism):
-    """Whole numbers that are read off the degrees, with whole-number Laplace noise."""
+    """Whole numbers computed from the degrees, with whole-number Laplace noise."""
 
     noise: Geometric
 
@@ -59,7 +90,7 @@ class _Degrees(Mechanism):
         return self.noise.draw(self.exact(graph_of(data)))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
-        """How far any of the numbers is from its exact one, at most, with this confidence."""
+        """The margin of error of all numbers at once."""
         return self.noise.error(confidence)
 
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
@@ -71,8 +102,7 @@ class _Degrees(Mechanism):
 
 
 class EdgeCount(_Degrees):
-    """How many edges there are; for unit "node", how many the projection to `at_most` neighbours
-    keeps.
+    """The number of edges; for unit "node", of those that the projection to `at_most` keeps.
 
     **Guarantee.** ε-differential privacy for one edge, or for one node with all its edges.
 
@@ -95,14 +125,14 @@ class EdgeCount(_Degrees):
 
 
 class DegreeSequence(_Degrees):
-    """The degrees of all nodes: in order of size, or node by node.
+    """The degrees of all nodes, sorted or node by node.
 
-    **Guarantee.** ε-differential privacy for one edge. With `order="size"`, the noisy degrees are
-    then made to grow again and kept within 0 … nodes - 1 (Hay, Li, Miklau, Jensen 2009). That is
-    post-processing, and no number gets further from its exact one than the noise moved the
-    furthest; most get much nearer. With `order="node"` they are the noisy degrees as they are.
+    **Guarantee.** ε-differential privacy for one edge. With `order="size"`, isotonic regression
+    makes the noisy degrees non-decreasing, and they are clipped to 0 … nodes - 1 (Hay, Li, Miklau,
+    Jensen 2009). That is post-processing: the largest error does not grow, and most errors shrink.
+    With `order="node"` the noisy degrees are returned as they are.
 
-    Why it holds: sorting brings no two sequences further apart.
+    Why it holds: sorting never increases the distance of two sequences.
 
     >>> sequence = DegreeSequence(nodes=4, epsilon=1.0)([(0, 1), (0, 2), (0, 3)]).value
     >>> sequence.shape, bool((np.diff(sequence) >= 0).all())
@@ -123,11 +153,12 @@ class DegreeSequence(_Degrees):
 
 
 class DegreeHistogram(_Degrees):
-    """How many nodes have 0, 1, …, `most` neighbours; for edges, the last number is of those with
-    `most` or more.
+    """The number of nodes with 0, 1, …, `most` neighbours.
 
-    **Guarantee.** ε-differential privacy for one edge; or for one node with all its edges, of the
-    graph that is projected to `most` neighbours.
+    For unit "edge" the last number counts nodes with `most` or more; for unit "node" the graph is
+    projected to `most` neighbours.
+
+    **Guarantee.** ε-differential privacy for one edge, or for one node with all its edges.
 
     >>> DegreeHistogram(most=10, epsilon=1.0).guarantee.epsilon(delta=0)
     1.0
@@ -137,8 +168,8 @@ class DegreeHistogram(_Degrees):
 
     def __init__(self, *, most: int, epsilon: float, unit: str = "edge") -> None:
         self.most, self.unit_word = check.whole(most=most), check.choice(UNITS, unit=unit)
-        moves = 4 if unit == "edge" else 2 * self.most + 1
-        self.noise = Geometric(epsilon=epsilon, sensitivity=moves, dimension=self.most + 1, unit=unit)
+        sensitivity = 4 if unit == "edge" else 2 * self.most + 1
+        self.noise = Geometric(epsilon=epsilon, sensitivity=sensitivity, dimension=self.most + 1, unit=unit)
 
     def exact(self, graph: Graph) -> Integers:
         degrees = graph.degrees if self.unit_word == "edge" else projected_degrees(graph, self.most)
@@ -146,12 +177,11 @@ class DegreeHistogram(_Degrees):
 
 
 class CumulativeDegrees(_Degrees):
-    """How many nodes have at most 0, 1, …, `most` neighbours after the projection, to protect one
-    node.
+    """The number of nodes with at most 0, 1, …, `most` neighbours after the projection.
 
     **Guarantee.** ε-differential privacy for one node with all its edges, with about half the noise
-    of `DegreeHistogram`. The noisy numbers are made to grow again, which is post-processing and
-    takes none further away. The last one counts all nodes.
+    of `DegreeHistogram`. Isotonic regression makes the noisy numbers non-decreasing; that is
+    post-processing, and the largest error does not grow. The last number counts all nodes.
 
     >>> CumulativeDegrees(most=10, epsilon=1.0).noise.sensitivity
     11.0
@@ -170,10 +200,10 @@ class CumulativeDegrees(_Degrees):
 
 
 def isotonic_fit(noisy: Integers, most: int | None = None) -> Floats:
-    """The nearest numbers that do not fall, in least squares, and lie between 0 and `most`.
+    """The non-decreasing numbers nearest in least squares, clipped to 0 … `most`.
 
-    If exact numbers that do not fall are within e of the noisy ones, they are within e of the
-    result (graphs.proof.md §6).
+    If non-decreasing exact numbers are within e of the noisy ones, they are within e of the result
+    (graphs.proof.md §6).
 
     >>> isotonic_fit(np.array([3, 1, 5])).tolist()
     [2.0, 2.0, 5.0]
@@ -186,6 +216,6 @@ def _projection_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "unit='node' needs at_most, and unit='edge' takes none.",
-        why="one node can have any number of edges, until a projection keeps at most so many of them.",
+        why="one node can have any number of edges; the projection keeps at most at_most of them.",
         fix="EdgeCount(epsilon=0.5, unit='node', at_most=50)",
     )

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts with noise that climbs from rung to rung: pure privacy, and no more noise than the graph
-needs.
+"""The ladder mechanism: pure privacy with noise for the local sensitivity at every distance.
 
-Around the exact count lie rungs. The first is the count itself; each further one is as many whole
-numbers on both sides as the local sensitivity at the distance of that rung. A rung t is chosen with
-a chance in proportion to its width times exp(-rate · t), and then a number on it.
+Rung 0 is the exact count. Rung t adds, on both sides, as many whole numbers as the local
+sensitivity at distance t - 1. A rung is drawn with probability proportional to its width times
+exp(-rate · t), and then a number on it uniformly.
 
 **Guarantee.** ε-differential privacy, with exact whole numbers.
 
-Why it holds: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015: a number on rung t is on rung t - 1,
-t or t + 1 of any neighbour's ladder, and so rate = ε/2 is always enough. We do better where rungs
-are wide: with no rung narrower than a public `floor`, all widths together change little between
-neighbours, and rate is nearly ε (graphs.proof.md §4).
+Why it holds: a number on rung t is on rung t - 1, t or t + 1 of any neighbour's ladder, so rate =
+ε/2 is always enough (Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015). Wide rungs allow more: if no
+rung is narrower than a public `floor`, the total width changes little between neighbours, and the
+rate is nearly ε (graphs.proof.md §4).
 
 What would break it: a floor that was read off the graph.
 """
@@ -34,7 +33,7 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["Ladder"]
 
 _RUNGS = 8  # the floor by default, in units of growth / ε
-_MOST_EPSILON = 100.0  # more is not used: the answer is exact but for exp(-50)
+_MAX_EPSILON = 100.0  # at this ε the answer is exact with probability 1 - exp(-50)
 
 
 class Ladder(Mechanism):
@@ -46,12 +45,12 @@ class Ladder(Mechanism):
         self._guarantee = privacy.pure(epsilon, unit="edge")
         if count.cap > LARGEST:
             raise _too_wide_error()
-        usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
-        self.floor = min(usual if floor is None else check.whole(floor=floor), count.cap)
-        # every width lies between the floor and the cap
+        default = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
+        self.floor = min(default if floor is None else check.whole(floor=floor), count.cap)
+        # Every width lies between the floor and the cap.
         growth = min(count.growth, count.cap - self.floor)
-        self.scale = scale_for(min(epsilon, _MOST_EPSILON), growth, self.floor)
-        # what cannot be drawn exactly is refused now, and not when it is drawn
+        self.scale = scale_for(min(epsilon, _MAX_EPSILON), growth, self.floor)
+        # A scale that cannot be drawn exactly is refused here, before any draw.
         Scales(exactly(self.scale))
 
     @property
@@ -63,23 +62,23 @@ class Ladder(Mechanism):
         return self.count.exact(graph) + self.noise(self.count.sensitivity(graph))
 
     def noise(self, local: LocalSensitivity) -> int:
-        """The place on the ladder, relative to the exact count.
+        """A draw from the ladder, as a distance from the exact count.
 
-        The weight of rung t is exp(-t / scale) times its width, and widths do not fall. So it is a
-        mixture: with the increase of the width at u as weight, choose u; then climb on by a
-        geometric number of rungs, of which there is no last.
+        The weight of rung t is exp(-t / scale) times its width, and widths do not fall. So the rung
+        is a mixture: u is drawn with exp(-u / scale) times the increase of the width at u as
+        weight, and a geometric number of further rungs is added.
         """
         widths = np.maximum(np.array(local.levels, np.int64), self.floor)
-        rise = np.diff(2 * widths, prepend=[0, 1])
+        increases = np.diff(2 * widths, prepend=[0, 1])
         scale = exactly(self.scale)
-        start = int(noise.largest(-np.arange(rise.size), scale, weights=rise)[0])
+        start = int(noise.largest(-np.arange(increases.size), scale, weights=increases)[0])
         rung: int = start + noise.geometric(scale)
         if not rung:
             return 0
         below, beyond = widths[: rung - 1], max(0, rung - 1 - widths.size)
         width = int(widths[rung - 1]) if rung <= widths.size else local.cap
-        place: int = sum(below.tolist()) + beyond * local.cap + 1 + noise.uniform(width)
-        return -place if noise.uniform(2) else place
+        distance: int = sum(below.tolist()) + beyond * local.cap + 1 + noise.uniform(width)
+        return -distance if noise.uniform(2) else distance
 
 
 def cost(rate: float, growth: int, floor: int) -> float:
@@ -102,6 +101,6 @@ def _too_wide_error() -> BadParameter:
     return BadParameter(
         "DP108",
         "one edge can move this count by more than 2**46.",
-        why="noise that wide is no exact 64-bit integer.",
+        why="such noise would not fit into an exact 64-bit integer.",
         fix="method='smooth', or stars with fewer points",
     )

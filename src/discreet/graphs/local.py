@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far one edge moves a count, on a graph and on all graphs near it.
+"""The local sensitivity of a count: on a graph and on all graphs near it.
 
     local = triangles.sensitivity(graph)
-    local.at(0)  # the local sensitivity: how much one edge changes the count of this graph
-    local.at(3)  # the greatest of that among the graphs at three edges' distance or nearer
-    local.distance_above(10)  # how many edges must change until one more can change the count by more than 10
+    local.at(0)  # how far one edge can move the count of this graph
+    local.at(3)  # the greatest local sensitivity within three edges of this graph
+    local.distance_above(10)  # edges to change until the local sensitivity exceeds 10
     local.smooth(Fraction(1, 10))  # the smooth sensitivity
 
 All of it is as secret as the graph, and printing it shows nothing. `levels` ends with `cap`, the
-global sensitivity, which it reaches at some distance on every graph.
+global sensitivity, which every graph reaches at some distance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from discreet.noise.enclosure import exp_minus
 
-_BITS = 128  # of a discount; what is discounted by more than that counts as discounted by that
+_BITS = 128  # of a discount; smaller discounts are rounded up to 2**-128
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,17 @@ class LocalSensitivity:
     cap: int = field(repr=False)
 
     def at(self, distance: int) -> int:
-        """How far one edge can move the count on a graph at this distance or nearer."""
+        """The greatest local sensitivity of graphs within this distance."""
         return self.levels[distance] if distance < len(self.levels) else self.cap
 
     def distance_above(self, bound: int) -> float:
-        """The distance to the nearest graph on which one edge can move the count by more; infinite if there is none."""
+        """The distance to the nearest graph of greater local sensitivity; infinite if there is none."""
         return math.inf if bound >= self.cap else bisect_right(self.levels, bound)
 
     def smooth(self, decay: Fraction) -> Fraction:
-        """The greatest level after a discount of exp(-decay) for each step, rounded up so that
-        smoothness survives.
+        """The greatest level after a discount of exp(-decay) for each step, rounded up.
 
-        **Guarantee.** S(x) <= e^decay S(x') for neighbours exactly, and S is at least every
+        **Guarantee.** S(x) <= e^decay S(x') for neighbours, exactly, and S is at least every
         discounted level.
 
         Why it holds: with discounts r_0 = 1 and r_s+1 >= e^-decay r_s, rounded up step by step in

@@ -8,12 +8,13 @@
 |---|---|---|---|
 | "ladder" | ε | the local sensitivities at every distance; whole numbers | no |
 | "smooth" | ε, or (ε, δ) if δ is stated | the smooth sensitivity; heavy tails | no |
-| "bound" | (ε, δ) | a bound on the local sensitivity that is released as well | yes |
-| "propose" | (ε, δ) | a `bound` that was proposed; refuses if it seems not to hold | yes |
-| "global" | ε | the worst graph on so many nodes | yes |
+| "bound" | (ε, δ) | a private bound on the local sensitivity, released with the count | yes |
+| "propose" | (ε, δ) | a `bound` that you propose; refuses if the graph is near one that exceeds it | yes |
+| "global" | ε | the worst graph with this number of nodes | yes |
 
 **Guarantee.** The table states it, for one edge added or removed, on graphs with `nodes` public
-nodes. Where there is no interval, the margin of error would reveal how sensitive the graph is.
+nodes. A method without an interval has none because the margin of error would reveal how sensitive
+the graph is.
 
 Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
 `HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a
@@ -43,29 +44,30 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["METHODS", "CountRelease", "KStars", "Triangles"]
 
 METHODS = ("ladder", "smooth", "bound", "propose", "global")
-_TAKES = {  # what each method needs beside ε, and what it may be told
+#: The arguments of each method beside ε: required, and optional.
+_ARGUMENTS = {
     "ladder": ((), ("floor",)),
     "smooth": ((), ("delta",)),
     "bound": (("delta",), ("share",)),
     "propose": (("delta", "bound"), ("share",)),
     "global": ((), ()),
 }
-_MOST_COUNT = 10**100
+_MAX_COUNT = 10**100
 _SHARE = 0.25  # of ε, for the private bound or the test
 
 
 class CountRelease(Mechanism):
-    """A count of a graph with noise; base of `Triangles` and `KStars`."""
+    """A noisy count of subgraphs; base of `Triangles` and `KStars`."""
 
     def __init__(self, count: SubgraphCount, epsilon: float, method: str, stated: dict[str, Any]) -> None:
         self.count, self.method = count, check.choice(METHODS, method=method)
-        given = {name: value for name, value in stated.items() if value is not None}
-        needed, allowed = _TAKES[self.method]
-        if not set(needed) <= set(given) <= {*needed, *allowed}:
-            raise _wrong_arguments_error(self.method, needed, allowed)
-        if count.most > _MOST_COUNT:
+        arguments = {name: value for name, value in stated.items() if value is not None}
+        required, optional = _ARGUMENTS[self.method]
+        if not set(required) <= set(arguments) <= {*required, *optional}:
+            raise _wrong_arguments_error(self.method, required, optional)
+        if count.most > _MAX_COUNT:
             raise _too_many_error()
-        self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **given)
+        self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **arguments)
         self.error_unit = self.release.error_unit
 
     @property
@@ -83,9 +85,9 @@ class CountRelease(Mechanism):
 
 
 class Triangles(CountRelease):
-    """How many triangles a graph has.
+    """The number of triangles of a graph.
 
-    **Guarantee.** See the table above. The value is an int, a float for "propose", and for "bound"
+    **Guarantee.** See the table above. The value is an int; for "propose" a float, and for "bound"
     a pair of an int and the bound.
 
     >>> from discreet.graphs import Graph
@@ -116,12 +118,13 @@ class Triangles(CountRelease):
 
 
 class KStars(CountRelease):
-    """How many stars with k points a graph has: a node and k of its neighbours; two points make a
-    path of two edges.
+    """The number of stars with k points: a node and k of its neighbours.
 
-    **Guarantee.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and
-    more need a floor that few graphs are above. For "bound", the private bound is on the greatest
-    degree.
+    A star with two points is a path of two edges.
+
+    **Guarantee.** As `Triangles`. The default method is "smooth", because the ladder for three and
+    more points needs a floor that few graphs exceed. For "bound", the private bound is on the
+    greatest degree.
 
     >>> KStars(k=2, nodes=100, epsilon=0.5, method="global").error(confidence=0.95)
     1174.0
@@ -146,7 +149,7 @@ class KStars(CountRelease):
 
 
 class _Global(Mechanism):
-    """The count with noise for the worst graph."""
+    """The count with noise for the global sensitivity."""
 
     def __init__(self, count: SubgraphCount, epsilon: float) -> None:
         self._count = count
@@ -166,8 +169,8 @@ class _Global(Mechanism):
         return self._noise.interval(value, confidence)
 
 
-class _Smoothly(Statistic):
-    """A count and its smooth sensitivity, as `SmoothMechanism` asks for them."""
+class _CountStatistic(Statistic):
+    """A count and its smooth sensitivity, for `SmoothMechanism`."""
 
     relations = ("add-remove",)
 
@@ -179,7 +182,8 @@ class _Smoothly(Statistic):
         return Fraction(0), Fraction(self._count.most)
 
     def measure(self, records: Any, t: float) -> Measured:
-        if isinstance(records, LocalSensitivity):  # the public guess
+        # The public guess of `typical`.
+        if isinstance(records, LocalSensitivity):
             return Fraction(0), records.smooth(exactly(t))
         return Fraction(self._count.exact(records)), self._count.sensitivity(records).smooth(exactly(t))
 
@@ -191,14 +195,14 @@ class _Smooth(SmoothMechanism):
     """The count with noise for its smooth sensitivity, as a whole number."""
 
     def __init__(self, count: SubgraphCount, epsilon: float, delta: float | None = None) -> None:
-        super().__init__(_Smoothly(count), SmoothBudget(epsilon=epsilon, delta=delta), unit="edge")
+        super().__init__(_CountStatistic(count), SmoothBudget(epsilon=epsilon, delta=delta), unit="edge")
 
     def draw(self, data: object) -> int:
         return round(super().draw(data))
 
 
 class _Distance:
-    """How many edges must change until one more can move the count by more than the bound."""
+    """The distance to the nearest graph whose local sensitivity exceeds the bound."""
 
     def __init__(self, count: SubgraphCount, bound: int) -> None:
         self._count, self._bound = count, bound
@@ -212,16 +216,16 @@ def _ladder(count: SubgraphCount, epsilon: float, floor: int | None = None) -> M
 
 
 def _bound(count: SubgraphCount, epsilon: float, *, delta: float, share: float = _SHARE) -> Mechanism:
-    first, second = _split(epsilon, share)
-    # what cannot be drawn exactly is refused now, and not when it is drawn
-    for extreme in (1, count.cap):
-        Geometric(epsilon=second, sensitivity=extreme)
+    bound_epsilon, release_epsilon = _split(epsilon, share)
+    # Noise that cannot be drawn exactly is refused here, before any draw.
+    for sensitivity in (1, count.cap):
+        Geometric(epsilon=release_epsilon, sensitivity=sensitivity)
     return HighProbabilityBound(
         count.exact,
         count.measure,
         sensitivity=count.sensitivity_below,
-        bound_epsilon=first,
-        release_epsilon=second,
+        bound_epsilon=bound_epsilon,
+        release_epsilon=release_epsilon,
         delta=delta,
         mechanism=Geometric,
         unit="edge",
@@ -231,13 +235,13 @@ def _bound(count: SubgraphCount, epsilon: float, *, delta: float, share: float =
 def _propose(
     count: SubgraphCount, epsilon: float, *, delta: float, bound: int, share: float = _SHARE
 ) -> Mechanism:
-    first, second = _split(epsilon, share)
+    test_epsilon, release_epsilon = _split(epsilon, share)
     return ProposeTestRelease(
         count.exact,
         _Distance(count, check.whole(bound=bound)),
         bound=bound,
-        test_epsilon=first,
-        release_epsilon=second,
+        test_epsilon=test_epsilon,
+        release_epsilon=release_epsilon,
         delta=delta,
         unit="edge",
     )
@@ -253,7 +257,7 @@ _RELEASES: dict[str, Any] = {
 
 
 def _split(epsilon: float, share: float) -> tuple[float, float]:
-    """ε in two parts that add up to no more, as decimals."""
+    """ε in two parts whose sum, as decimals, is at most ε."""
     first = float(exactly(epsilon) * exactly(check.inner_probability(share=share)))
     rest = exactly(epsilon) - exactly(first)
     second = float(rest)
@@ -262,13 +266,13 @@ def _split(epsilon: float, share: float) -> tuple[float, float]:
     return first, second
 
 
-def _wrong_arguments_error(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
-    must = " and ".join(needed) or "nothing"
-    may = f", and takes {' and '.join(allowed)}" if allowed else ""
+def _wrong_arguments_error(method: str, required: tuple[str, ...], optional: tuple[str, ...]) -> BadParameter:
+    requires = " and ".join(required) or "nothing"
+    accepts = f", and accepts {' and '.join(optional)}" if optional else ""
     return BadParameter(
         "DP107",
-        f"method {method!r} needs {must} beside epsilon{may}.",
-        why="each method is another theorem, with other parameters.",
+        f"method {method!r} needs {requires} beside epsilon{accepts}.",
+        why="each method has its own theorem and its own parameters.",
         fix="Triangles(nodes=1_000, epsilon=0.5), or with method='bound', delta=1e-6",
     )
 
@@ -276,7 +280,7 @@ def _wrong_arguments_error(method: str, needed: tuple[str, ...], allowed: tuple[
 def _too_many_error() -> BadParameter:
     return BadParameter(
         "DP108",
-        "so many nodes can have more stars of so many points than there are numbers to count them with.",
-        why="noise of that size has no exact meaning in floating point.",
+        "a graph with this number of nodes can have more than 10**100 of these stars.",
+        why="noise of that size cannot be represented exactly in floating point.",
         fix="count stars with fewer points, for example k=3",
     )

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stars: a node and k of its neighbours. How many there are, and how many one edge can make or
-break.
+"""Stars, a node and k of its neighbours: their exact number and its sensitivities.
 
-    count(graph, 2)                   # pairs of edges that share an end; exact
-    sensitivity(graph, 2)             # local at every distance, and smooth
+    count(graph, 2)  # pairs of edges that share an end; exact
+    sensitivity(graph, 2)  # local at every distance, and smooth
 
-A node with d neighbours is the middle of C(d, k) stars with k points. Between i and j, which have p
-and q neighbours beside each other, an edge makes C(p, k-1) + C(q, k-1) stars.
+A node with d neighbours is the centre of C(d, k) stars with k points. An edge between i and j, which
+have p and q other neighbours, is in C(p, k-1) + C(q, k-1) stars.
 
-All that is returned here is exact, and nothing of it is private; `KStars` releases the count.
+All results are exact and secret; `KStars` releases the count.
 """
 
 from __future__ import annotations
@@ -31,26 +30,25 @@ def count(graph: Graph, k: int) -> int:
     3
     """
     degrees, nodes = np.unique(graph.degrees, return_counts=True)
-    return sum(comb(d, k) * many for d, many in zip(degrees.tolist(), nodes.tolist(), strict=True))
+    return sum(comb(d, k) * n for d, n in zip(degrees.tolist(), nodes.tolist(), strict=True))
 
 
 def global_sensitivity(nodes: int, k: int) -> int:
-    """How many stars with k points one edge is in, at most."""
+    """The greatest number of stars with k points that one edge can be in."""
     return 2 * comb(max(0, nodes - 2), k - 1)
 
 
 def growth(nodes: int, k: int) -> int:
-    """By how much the local sensitivity grows from one distance to the next, at most."""
+    """A bound on the growth of the local sensitivity from one distance to the next."""
     return comb(max(0, nodes - 3), k - 2)
 
 
 @remember
 def sensitivity(graph: Graph, k: int) -> LocalSensitivity:
-    """How far one edge moves the number of stars, on the graph and at every distance from it;
-    exactly.
+    """The local sensitivity of the number of stars at every distance, exactly.
 
-    Why it holds: C(·, k-1) is convex, so s edges do most if they all go to the larger end of a pair
-    until it is joined to all others, and then to the smaller one (graphs.proof.md §3).
+    Why it holds: C(·, k-1) is convex, so s edges add most if they all go to the larger end of a
+    pair until it is joined to all others, and then to the smaller one (graphs.proof.md §3).
 
     >>> local = sensitivity(Graph([(0, 1), (0, 2), (0, 3)], nodes=5), 2)
     >>> [local.at(distance) for distance in range(5)]
@@ -60,7 +58,7 @@ def sensitivity(graph: Graph, k: int) -> LocalSensitivity:
 
 
 def around(pairs: list[tuple[int, int]], nodes: int, k: int) -> LocalSensitivity:
-    """The same for a graph of which only the neighbours of these pairs are known."""
+    """The same for a graph that is known only by the numbers of neighbours of these pairs."""
     cap, full = global_sensitivity(nodes, k), max(0, nodes - 2)
     if not cap:
         return LocalSensitivity([0], 0)

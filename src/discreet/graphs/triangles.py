@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triangles: how many there are, and how many one edge can make or break, on this graph and near
-it.
+"""Triangles: their exact number and its sensitivities.
 
-    count(graph)                      # exact
-    sensitivity(graph)                # local at every distance, and smooth
+    count(graph)  # exact
+    sensitivity(graph)  # local at every distance, and smooth
 
-Between i and j, an edge makes as many triangles as they have common neighbours. So the local
+An edge between i and j is in one triangle for each of their common neighbours. So the local
 sensitivity is the greatest number of common neighbours of any two nodes, joined or not. The
-greatest degree is only an upper bound of it.
+greatest degree is only an upper bound.
 
-All that is returned here is exact, and nothing of it is private; `Triangles` releases the count.
+All results are exact and secret; `Triangles` releases the count.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ Integers = npt.NDArray[np.int64]
 def count(graph: Graph) -> int:
     """The number of triangles.
 
-    Every edge is directed to the end with more neighbours, so that nodes have √(2m) successors at
-    most, and every triangle is a path of two such edges with a third that closes it.
+    Every edge points to the end with more neighbours, so a node has at most √(2m) successors. Every
+    triangle is a path of two such edges and a third edge from its start to its end.
 
     >>> count(Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 1)], nodes=4))
     2
@@ -42,26 +41,26 @@ def count(graph: Graph) -> int:
     paths = successors @ np.diff(successors.indptr)
     total = 0
     for rows in row_blocks(paths):
-        some = successors[rows]
-        total += int((some @ successors).multiply(some).sum(dtype=np.int64))
+        block = successors[rows]
+        total += int((block @ successors).multiply(block).sum(dtype=np.int64))
     return total
 
 
 def global_sensitivity(nodes: int) -> int:
-    """How many triangles one edge is in, at most: one for each of the other nodes."""
+    """The greatest number of triangles that one edge can be in: one for each other node."""
     return max(0, nodes - 2)
 
 
 @remember
 def sensitivity(graph: Graph) -> LocalSensitivity:
-    """How far one edge moves the number of triangles, on the graph and at every distance from it;
-    exactly.
+    """The local sensitivity of the number of triangles at every distance, exactly.
 
-    Why it holds: with a common neighbours and b other neighbours of one of them, s edges make s
-    more of the former, and after b of those one for every two edges: min(a + s, ⌊(s + 2a + b) / 2⌋)
-    (Nissim, Raskhodnikova, Smith 2007; graphs.proof.md §1).
+    Why it holds: let a pair have a common neighbours, and b nodes that are joined to exactly one of
+    the two. Each of the first b edges adds one common neighbour, then every two edges add one:
+    min(a + s, ⌊(s + 2a + b) / 2⌋) (Nissim, Raskhodnikova, Smith 2007; graphs.proof.md §1).
 
-    >>> local = sensitivity(Graph([(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (3, 5)], nodes=6))
+    >>> edges = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (3, 5)]
+    >>> local = sensitivity(Graph(edges, nodes=6))
     >>> [local.at(distance) for distance in range(4)], local.distance_above(3)
     ([2, 3, 4, 4], 2)
     """
@@ -75,12 +74,12 @@ def sensitivity(graph: Graph) -> LocalSensitivity:
 def _levels(reach: Integers, cap: int) -> Integers:
     """max over a of min(a + s, (s + reach[a]) // 2), for s = 0, 1, … until the cap.
 
-    The first is the smaller one where s <= reach[a] - 2a, which falls in a. So for each s the best
-    a is the last such a or the one after it.
+    The first term is the smaller one if s <= reach[a] - 2a, which decreases in a. So for each s the
+    best a is the last such a or the one after it.
     """
     distances = np.arange(2 * cap + 1)
     spare = reach - 2 * np.arange(reach.size)
-    # the first a for which the second is the smaller one
+    # The first a for which the second term is the smaller one.
     after = np.searchsorted(-spare, -distances, side="right")
     closing = np.where(after > 0, after - 1 + distances, 0)
     padded = np.append(reach, -1)

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences of a statement as earlier software of this version worded them, so that what it wrote is still verified.
+"""The former wording of sentences in statements, so that a statement of earlier software still verifies.
 
-A statement is verified letter by letter (`statement_check.py`), so a sentence that is worded better today would make every statement
-with the former sentence look changed. A statement is therefore compared with today's words and, if these differ, with the former ones.
+A statement is verified letter by letter (`statement_check.py`), so a reworded sentence would make
+every older statement look changed. A statement is therefore compared with today's wording first,
+and then with the former one.
 
-**Guarantee.** A statement that passes says in every letter what the ledger gives, in one wording or the other. Numbers, names, questions
-and hashes are the same in both: a rule here replaces a fixed sentence of the library, and carries over whatever it matched.
+**Guarantee.** A statement that passes agrees with the ledger in every letter, in one of the two
+wordings. Numbers, hashes and the words of people (names, questions, descriptions) are the same in
+both.
 
-Whoever rewords a sentence of a statement adds a line here; `tests/formats/test_ledgers.py` fails until it is there.
+Why it holds: a rule replaces a fixed sentence of the library in the parts of the facts that consist
+of such sentences, and a fixed heading by its markup, which is escaped in everything that people
+write. What would break it: a rule for a part that repeats what people wrote.
+
+Whoever rewords a sentence of a statement adds a rule here, and its former text to
+`tests/ledger/test_former_words.py`.
 """
 
 from __future__ import annotations
@@ -16,18 +23,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["former_facts", "former_page"]
+__all__ = ["SENTENCES", "former_facts", "former_page"]
 
 #: What a limit with windows puts before the sentences of its parts.
 _PREFIX = re.compile(r"In each window \([^)]*\): |Over a lifetime: ")
-#: Parts of the facts that hold somebody's own words, or what is no sentence.
-_AS_THEY_ARE = frozenset({"making", "released", "ledger", "described"})
+#: The parts of the facts that consist of the library's sentences.
+_REWORDED = frozenset({"claim", "words", "cautions", "limit", "budget", "layers"})
 
 #: Today's sentence, as a pattern, and the former one.
-_SENTENCES = tuple(
+SENTENCES = tuple(
     (re.compile(today), former)
     for today, former in (
-        (r"\b(pure|concentrated|Gaussian|Rényi) track\b", r"\1 lane"),
+        (r"^((?:.*: )?)(pure|concentrated|Gaussian|Rényi) track( \(| of order )", r"\1\2 lane\3"),
+        (r"\b(a free pure|one Rényi) track(?= and one| of fixed order)", r"\1 lane"),
         (
             r"^At least one of these tracks has to stay within its total; a track that has exceeded it is closed for good\.$",
             "One of these lanes has to stay open; a lane that is overdrawn once is closed for good.",
@@ -162,33 +170,61 @@ _SENTENCES = tuple(
     )
 )  # fmt: skip
 
-#: What stands on the page besides the facts.
-_ON_PAGES = (
-    ("What is guaranteed", "What is claimed"),
-    ("<th scope='row'>guarantee</th>", "<th scope='row'>claim</th>"),
-    ("| guarantee | ", "| claim | "),
-    (
-        "There is no limit, so there is no guarantee for the whole to put into words.",
-        "There is no limit, so there is no promise about the whole to put into words.",
+#: The headings and labels of a page, today's and the former ones, with the markup around them.
+_HEADINGS = {
+    "html": (
+        ("<h2>What is guaranteed</h2>", "<h2>What is claimed</h2>"),
+        ("<th scope='row'>guarantee</th>", "<th scope='row'>claim</th>"),
+        (
+            "<p>There is no limit, so there is no guarantee for the whole to put into words.</p>",
+            "<p>There is no limit, so there is no promise about the whole to put into words.</p>",
+        ),
+        ("<p class='guarantee'>", "<p class='promise'>"),
     ),
-    ("class='guarantee'", "class='promise'"),
-    (".statement .guarantee{", ".statement .promise{"),
+    "md": (
+        ("\n## What is guaranteed\n", "\n## What is claimed\n"),
+        ("\n| guarantee | ", "\n| claim | "),
+        (
+            "\nThere is no limit, so there is no guarantee for the whole to put into words.\n",
+            "\nThere is no limit, so there is no promise about the whole to put into words.\n",
+        ),
+    ),
+}
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+#: The words of the picture with a hundred squares: its label, its title and its caption.
+_GUESSES = re.compile(
+    r"(role='img' aria-label='|'><title>|<figcaption class='soft'>)"
+    r"At most (\d+) of 100 guesses are right\. A coin toss gets 50 right, above the line\."
 )
 
 
-_GUESSES = re.compile(r"At most (\d+) of 100 guesses are right\. A coin toss gets 50 right, above the line\.")
-
-
 def former_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a statement with the library's sentences in their former words."""
-    return {name: value if name in _AS_THEY_ARE else _reword(value) for name, value in facts.items()}
+    """The facts of a statement with the library's sentences in their former wording."""
+    reworded = {name: _reword(value) if name in _REWORDED else value for name, value in facts.items()}
+    for allocation, former in zip(
+        facts.get("budget", {}).get("shares", ()), reworded.get("budget", {}).get("shares", ()), strict=True
+    ):
+        former["name"] = allocation["name"]
+    if "registry" in facts:
+        implementation = facts["registry"]["implementation"]
+        composition = _reword(implementation["composition"])
+        reworded["registry"] = {
+            **facts["registry"],
+            "implementation": {**implementation, "composition": composition},
+        }
+    return reworded
 
 
-def former_page(page: str) -> str:
-    """A page made from `former_facts`, with the former headings."""
-    for today, former in _ON_PAGES:
+def former_page(page: str, form: str) -> str:
+    """A page made from `former_facts`, as HTML ("html") or Markdown ("md"), with the former headings."""
+    for today, former in _HEADINGS[form]:
         page = page.replace(today, former)
-    return _GUESSES.sub(r"Of 100 guesses at most \1 are right; a coin has 50 right, above the line.", page)
+    if form == "md":
+        return page
+    page = _STYLE.sub(
+        lambda style: style[0].replace(".statement .guarantee{", ".statement .promise{"), page, 1
+    )
+    return _GUESSES.sub(r"\1Of 100 guesses at most \2 are right; a coin has 50 right, above the line.", page)
 
 
 def _reword(value: Any) -> Any:
@@ -199,7 +235,7 @@ def _reword(value: Any) -> Any:
     if isinstance(value, str):
         prefix = match[0] if (match := _PREFIX.match(value)) else ""
         sentence = value.removeprefix(prefix)
-        for today, former in _SENTENCES:
+        for today, former in SENTENCES:
             sentence = today.sub(former, sentence)
         return prefix + sentence
     return value

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
 from discreet.ledger.plan import PlannedLimit
-from discreet.ledger.window import WindowedLimit
+from discreet.ledger.window import WindowedLimit, allocated_limit
 
 __all__ = ["ASSERTED", "ENFORCED", "NOT_COVERED", "layers", "rows_words"]
 
@@ -292,9 +291,9 @@ def _security_lines(*, forgets: bool) -> Iterator[Line]:
 
 
 def _access_lines(limit: Limit) -> Iterator[Line]:
-    inner = limit.each if isinstance(limit, WindowedLimit) else limit
-    if isinstance(inner, AllocatedLimit):
-        kind = "reserved" if inner.reserved else "not reserved"
+    allocated = allocated_limit(limit)
+    if allocated is not None:
+        kind = "reserved" if allocated.reserved else "not reserved"
         yield "allocations", ENFORCED, f"analysts or projects have allocations of the budget ({kind})."
     yield "names", ASSERTED, "analysts are who they say; the ledger writes down the name that it is given."
     yield "the data", NOT_COVERED, "who can read the rows themselves, without this software."

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Amount
 from discreet.ledger.limit import Limit
-from discreet.ledger.window import WindowedLimit
+from discreet.ledger.window import allocated_limit
 
 __all__ = ["allocation_facts", "budget_facts"]
 
@@ -54,11 +54,10 @@ def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list
 
 def members(limit: Limit) -> Iterator[tuple[str, str, float]]:
     """Everybody with an allocation: the group, the name and the fraction of the limit."""
-    inner = limit.each if isinstance(limit, WindowedLimit) else limit
-    if isinstance(inner, AllocatedLimit):
-        for group, people in inner.allocations:
-            yield from ((group, name, float(fraction)) for name, fraction in people)
+    allocated = allocated_limit(limit)
+    for group, people in () if allocated is None else allocated.allocations:
+        yield from ((group, name, float(fraction)) for name, fraction in people)
 
 
-def _number(amount: Any) -> float | None:
+def _number(amount: Amount) -> float | None:
     return None if amount == math.inf else float(amount)

@@ -165,12 +165,13 @@ def _wording_differences(
 ) -> list[Difference]:
     """What differs from today's words and, if anything does, from the former ones: whichever differ less."""
     wordings = []
-    for statement, reword in ((remade, str), (remade.in_former_words(), former_page)):
+    for statement, is_former in ((remade, False), (remade.in_former_words(), True)):
         if told is not None:
             differences = list(_value_differences(told, statement.to_dict()))
         else:
             page = statement.to_html() if form == "html" else statement.to_markdown()
-            differences = list(_text_differences(text, reword(page), form))
+            page = former_page(page, form) if is_former else page
+            differences = list(_text_differences(text, page, form))
         if not differences:
             return []
         wordings.append(differences)

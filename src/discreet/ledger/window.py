@@ -229,6 +229,12 @@ def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedL
     return WindowedLimit(each, length, lifetime)
 
 
+def allocated_limit(limit: Limit) -> AllocatedLimit | None:
+    """The limit with allocations that this limit is, or renews in every window; None without allocations."""
+    inner = limit.each if isinstance(limit, WindowedLimit) else limit
+    return inner if isinstance(inner, AllocatedLimit) else None
+
+
 def _period(length: object) -> tuple[int, str]:
     """How many of which unit of time."""
     period = _read_period(length) if isinstance(length, str) else None

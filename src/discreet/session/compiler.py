@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.ledger import Charge
+from discreet.ledger.window import allocated_limit
 from discreet.session.account import PendingAnswer, SessionAccount, SettledAnswer, parse_value
 from discreet.session.validate import OWN_KEYS, check_error_options
 from discreet.tables.answer.answer import Answer
@@ -105,10 +106,10 @@ class QuestionCompiler:
         """One choice for all; but where allocations are reserved, nobody may see what only another has paid for."""
         ledger = self.account.ledger
         key = _BOUND_KEY if ledger.dataset is not None else f"{_BOUND_KEY} of {self.data.name}"
-        inner: Any = getattr(ledger.limit, "each", ledger.limit)
-        if not getattr(inner, "reserved", False):
+        allocated = allocated_limit(ledger.limit)
+        if allocated is None or not allocated.reserved:
             return key
-        ((group, _),) = inner.allocations
+        ((group, _),) = allocated.allocations
         return f"{key} for {self.account.asker.name_in(group) or ''}"
 
 

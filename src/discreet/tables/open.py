@@ -26,8 +26,8 @@ from discreet.tables import engines
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import rules, toml
 from discreet.tables.data.budget import validate_budget as checked_budget
-from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Table
-from discreet.tables.data.engine import ROW, Engine
+from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Link, Table
+from discreet.tables.data.engine import LINKED, ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
 from discreet.tables.data.sources import HOMES, TableSource, as_described, bring, find, one_address
@@ -54,18 +54,22 @@ def each(
     groups: int | None = None,
     relation: str = "add-remove",
     word: str = "",
+    links: Mapping[str, str] | None = None,
 ) -> Each:
     """The privacy unit: each distinct value of a column, with all its rows.
 
     Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for
     it once. `groups` is the number of groups in which a unit usually is. `relation` is "add-remove"
-    or "replace". `word` is what a unit is called in texts: "patient".
+    or "replace". `word` is what a unit is called in texts: "patient". `links` says for each table
+    without this column whose its rows are: another column, or a foreign key to a private table that
+    knows, as in {"orders": "customer", "items": "order_id -> orders.id"}.
 
     **Guarantee.** Every release protects all rows with the same value of the column. The bounds are
     enforced: extra rows are down-weighted, so `at_most` trades noise against bias and is never an
     assumption.
 
-    What would break it: a column that has two values for one person.
+    What would break it: a column that has two values for one person. A row that a key leads to two
+    units is a row of each of them, and is protected as such.
 
     >>> each("patient_id", at_most=20).unit
     Unit(protects='patient_id', relation='add-remove')
@@ -77,7 +81,13 @@ def each(
             why="the noise is proportional to it, and extra rows are down-weighted.",
             fix=f'dp.each("{column}", at_most=20)   or  at_most="auto"',
         )
-    return Each(column, at_most, groups, relation, word)
+    return Each(column, at_most, groups, relation, word, _link_pairs(links))
+
+
+def _link_pairs(links: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """The links, by the names of their tables."""
+    named = (links or {}).items()
+    return tuple((rules.word_of("links", name), rules.word_of("links", way)) for name, way in named)
 
 
 @check.arguments
@@ -209,7 +219,10 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
         budget=told.budget,
     )
     borrowed = {key: place.borrowed for key, place in places.items() if place.borrowed}
-    return replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
+    described = replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
+    for key, text in told.views.items():
+        described = described.view(key, text)
+    return described
 
 
 def _open_tables(
@@ -227,18 +240,28 @@ def _open_tables(
         raise rules.description_error(
             "public", "a private and a public table have the same name.", "rename one of them"
         )
+    ways = dict(protect.links)
+    if unknown := [key for key in ways if key not in private]:
+        near = rules.closest(unknown[0], private)
+        raise rules.description_error(
+            "links", f"there is no private table {unknown[0]}.", f'links={{"{near}": "{ways[unknown[0]]}"}}'
+        )
+    links = {key: Link.parse(way) for key, way in ways.items()}
+    units = {
+        key: LINKED if links.get(key) is not None else ways.get(key, protect.column or ROW) for key in private
+    }
     private, public = (
         {key: as_described(one, known.get(key, {})) for key, one in sources.items()}
         for sources in (private, public)
     )
-    units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:
         undo.callback(place.close)
         tables = {}
         for key, sources in {**private, **public}.items():
             settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), sources)
-            tables[key] = Table(key, settled, units.get(key), sources.label, sources.within)
+            unit = units.get(key)
+            tables[key] = Table(key, settled, unit, sources.label, sources.within, links.get(key))
         files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
         data = Dataset(name, tables, protect, place, version, budget, files)
         undo.pop_all()
@@ -258,7 +281,7 @@ def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: 
         )
     session = first.handle.sparkSession if first.home == "spark" else None
     handles = {
-        key: bring(one, kind, known.get(key, {}), unit=units.get(key), session=session)
+        key: bring(one, kind, known.get(key, {}), unit=_unit_column(units.get(key)), session=session)
         for key, one in sources.items()
     }
     make: dict[str, Callable[[], Engine]] = {
@@ -269,6 +292,10 @@ def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: 
     }
     opened: Engine = schema.guard_opening(make[kind])
     return opened
+
+
+def _unit_column(unit: str | None) -> str | None:
+    return None if unit == LINKED else unit
 
 
 def _described_columns(

@@ -421,7 +421,7 @@ class Answer:
             [self._column_name(several)] if isinstance(several, str) else [*map(self._column_name, several)]
         )
         if not names:
-            raise self._no_column_error(None)
+            names = [self._column_name(None)]
         shown = self
         if sort:
             order = SortOrder(ReleasedColumn(names[0]), descending=True)
@@ -471,13 +471,10 @@ class Answer:
         if self.guarantee is not None:
             yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
-    def _column_name(self, column: str) -> str:
-        if column in self.columns:
+    def _column_name(self, column: str | None) -> str:
+        if column is not None and column in self.columns:
             return column
-        raise self._no_column_error(column)
-
-    def _no_column_error(self, column: str | None) -> BadParameter:
-        return BadParameter(
+        raise BadParameter(
             "DP105",
             f"the answer has no noisy column {column!r}.",
             why="a chart shows a noisy column with its intervals.",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from discreet.errors import RefusedQuestion
@@ -48,6 +48,18 @@ class Dataset(QueryMethods, DescribedTables):
             why="a question starts with a private table; public data need no noise.",
             fix=f"use {similar_names(str(table), private)}",
         )
+
+    def view(self, name: str, query: str) -> Dataset:
+        """The data set in which SQL can use a query as a table.
+
+        **Guarantee.** A view costs nothing and reads nothing; a question that uses it is the
+        question with the query in its place.
+        """
+        # Parsing loads the SQL parser; opening a data set does not.
+        from discreet.tables.ask.sql.views import parse_view
+
+        parse_view(self, name, query)
+        return replace(self, views={**self.views, name: query})
 
     @property
     def _query(self) -> Query:

@@ -25,6 +25,8 @@ __all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "
 #: The types of a privacy unit. A real number is not among them, because 7.0 and 7 are one person and NaN is nobody; nor are
 #: bytes and lists, on which engines disagree.
 UNIT_KINDS = ("integer", "text", "decimal", "date")
+#: The types of foreign keys.
+_LINK_KINDS = {"integer", "text", "date"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,17 @@ class Link:
     column: str
     table: str
     key: str
+
+    @classmethod
+    def parse(cls, text: str) -> Link | None:
+        """The link in "column -> table.key"; None if the text is the name of a column.
+
+        >>> str(Link.parse("order_id->orders.id"))
+        'order_id -> orders.id'
+        """
+        column, arrow, end = text.partition("->")
+        table, _, key = end.strip().rpartition(".")
+        return cls(column.strip(), table, key) if arrow else None
 
     def __str__(self) -> str:
         return f"{self.column} -> {self.table}.{self.key}"
@@ -167,6 +180,8 @@ class Each:
     relation: str = "add-remove"
     # The name of a unit in texts, such as "patient"; by default the name of the column.
     word: str = ""
+    # For each table whose rows say it otherwise: its own column, or "column -> table.key".
+    links: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column):
@@ -181,10 +196,10 @@ class Each:
         if self.groups is not None:
             check.whole(groups=self.groups)
         check.choice(RELATIONS, relation=self.relation)
-        if self.column is None and self.at_most != 1:
+        if self.column is None and (self.at_most != 1 or self.links):
             raise BadParameter(
                 "DP107",
-                "at_most must be 1 where every row is a unit of its own.",
+                "at_most must be 1, and links empty, where every row is a unit of its own.",
                 why="a bound on rows is for units with several rows.",
                 fix="protect=dp.each_row()",
             )
@@ -202,12 +217,49 @@ class Each:
         arguments += [] if self.groups is None else [f"groups={self.groups!r}"]
         arguments += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
         arguments += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
+        links = ", ".join(f"{quoted(table)}: {quoted(way)}" for table, way in self.links)
+        arguments += [f"links={{{links}}}"] if links else []
         return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(arguments)})"
 
     @property
     def unit(self) -> Unit:
         """The privacy unit as every guarantee states it."""
         return Unit(self.word or self.column or "row", self.relation)
+
+
+def _check_link(table: Table, link: Link, tables: Mapping[str, Table]) -> None:
+    """Refuse a link that does not lead to a unit by values that every engine compares alike."""
+    passed, end = [table.name], tables.get(link.table)
+    while end is not None and end.link is not None and end.name not in passed:
+        passed.append(end.name)
+        end = tables.get(end.link.table)
+    owner = tables.get(link.table)
+    kinds = {
+        side.columns[name].kind if side is not None and name in side.columns else ""
+        for side, name in ((table, link.column), (owner, link.key))
+    }
+    leads = end is not None and end.unit is not None and end.name not in passed
+    if leads and len(kinds) == 1 and kinds <= _LINK_KINDS:
+        return
+    raise rules.description_error(
+        f"table {table.name}",
+        f"the link {link} does not lead to the privacy unit.",
+        _link_fix(table, tables),
+        "it must join a column of the table with a column of the same type of another private table: whole numbers, texts or "
+        "dates.",
+    )
+
+
+def _link_fix(table: Table, tables: Mapping[str, Table]) -> str:
+    """A link by two columns of the same type whose names are alike."""
+    for other in tables.values():
+        for key, column in other.columns.items():
+            if other.unit in {None, ROW, LINKED} or key == other.unit or column.kind not in _LINK_KINDS:
+                continue
+            for name, own in table.columns.items():
+                if name.casefold()[-3:] == key.casefold()[-3:] and own.kind == column.kind:
+                    return f'links={{"{table.name}": "{Link(name, other.name, key)}"}}'
+    return f'links={{"{table.name}": "order_id -> orders.id"}}'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,6 +281,8 @@ class DescribedTables:
     budget: Mapping[str, Any] = field(default_factory=dict)
     # The files that it was opened from, to notice changes.
     files: tuple[Frozen, ...] = ()
+    # Queries by the names under which questions use them as tables.
+    views: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]
@@ -246,6 +300,10 @@ class DescribedTables:
                 "store it as whole numbers in all of them, or as text in all of them",
                 "an engine takes 7, 7.0 and '7' for three people, and each would be protected separately.",
             )
+
+        for table in private:
+            if table.link is not None:
+                _check_link(table, table.link, self.tables)
 
     @property
     def unit(self) -> Unit:

@@ -34,6 +34,7 @@ def facts(data: DescribedTables) -> dict[str, Any]:
             "source": _place(table.source),
             "within": table.within,
             "columns": {column.name: _column(column) for column in table.columns.values()},
+            **({"unit": _whose(table)} if protect.links and table.private else {}),
         }
         for name, table in data.tables.items()
     }
@@ -46,6 +47,7 @@ def facts(data: DescribedTables) -> dict[str, Any]:
         "at_most": protect.at_most,
         "groups": protect.groups,
         "tables": tables,
+        **({"views": dict(data.views)} if data.views else {}),
     }
 
 
@@ -61,6 +63,11 @@ def _column(column: Column) -> dict[str, Any]:
         "null": column.null,
         "source": column.source,
     }
+
+
+def _whose(table: Table) -> str:
+    """The column that says whose a row is, or the link that leads there."""
+    return str(table.unit) if table.link is None else str(table.link)
 
 
 def _place(source: str) -> str:
@@ -150,7 +157,8 @@ def missing(data: DescribedTables) -> list[str]:
 
 def _heading(table: Table) -> str:
     kind = "private" if table.private else "public"
-    return f"{table.name} ({kind}{', ' + table.source if table.source else ''})"
+    link = f", {table.link}" if table.link is not None else ""
+    return f"{table.name} ({kind}{link}{', ' + table.source if table.source else ''})"
 
 
 def _row(table: Table, column: Column) -> tuple[str, str, str, str]:

@@ -4,8 +4,10 @@
     [dataset]                      source, name, version, unit (or each_row), relation, word, engine
     [limits]                       rows_per_unit, groups_per_unit
     [columns.days]                 type, bounds, values, null, places, source
-    [tables.visits]                instead of source: one section for each private table, with its columns
+    [tables.visits]                instead of source: one section for each private table, with its columns;
+                                   unit, if it is another column, or "order_id -> orders.id"
     [public.wards]                 a public table, with its columns
+    [views]                        adults = "SELECT …", for each query that questions use as a table
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
 **Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403,
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ __all__ = [
     "write",
 ]
 
-_SECTIONS = ("dataset", "limits", "columns", "tables", "public", "budget")
+_SECTIONS = ("dataset", "limits", "columns", "tables", "public", "views", "budget")
 _DATASET = (
     "source",
     "table",
@@ -56,6 +58,7 @@ _DATASET = (
 _LIMITS = ("rows_per_unit", "groups_per_unit")
 _COLUMN = ("type", "bounds", "values", "null", "places", "source")
 _TABLE = ("source", "table", "columns")
+_PRIVATE = (*_TABLE, "unit")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class TableDescription:
     table: str = ""
     columns: Mapping[str, Column] = field(default_factory=dict)
     borrowed: Mapping[str, str] = field(default_factory=dict)  # values from a public table: "wards.ward"
+    unit: str = ""  # another column of the unit, or a link
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class DataDescription:
     private: Mapping[str, TableDescription]
     public: Mapping[str, TableDescription]
     protect: Each
+    views: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
     engine: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
@@ -110,11 +115,15 @@ def read(path: str | Path) -> DataDescription:
         name: _place(f"[public.{name}]", section, folder)
         for name, section in _tables(content.get("public", {}), "public").items()
     }
+    private = _private(content, dataset, folder, place.stem)
+    protect = _protect(dataset, _section(content, "limits", _LIMITS))
+    links = tuple((name, table.unit) for name, table in private.items() if table.unit)
     return DataDescription(
         name=_word("[dataset] name", dataset.get("name", place.stem)),
-        private=_private(content, dataset, folder, place.stem),
+        private=private,
         public=public,
-        protect=_protect(dataset, _section(content, "limits", _LIMITS)),
+        protect=replace(protect, links=links),
+        views={name: _word(f"[views] {name}", text) for name, text in content.get("views", {}).items()},
         version=_word("[dataset] version", dataset.get("version", "-")).removeprefix("-"),
         engine=_word("[dataset] engine", dataset["engine"]) if "engine" in dataset else None,
         budget=checked_budget(content.get("budget", {}), folder),
@@ -129,7 +138,7 @@ def _private(content: Any, dataset: Any, folder: Path, stem: str) -> dict[str, T
                 "[tables]", "source and columns must stand either in [dataset] or in each table.", fix
             )
         return {
-            name: _place(f"[tables.{name}]", section, folder)
+            name: _place(f"[tables.{name}]", section, folder, _PRIVATE)
             for name, section in _tables(content["tables"], "tables").items()
         }
     section = {key: dataset[key] for key in ("source", "table") if key in dataset}
@@ -160,8 +169,8 @@ def _protect(dataset: Any, limits: Any) -> Each:
         raise rules.description_error("[dataset] and [limits]", what, fix) from None
 
 
-def _place(where: str, section: Any, folder: Path) -> TableDescription:
-    _check_keys(where, section, _TABLE)
+def _place(where: str, section: Any, folder: Path, keys: tuple[str, ...] = _TABLE) -> TableDescription:
+    _check_keys(where, section, keys)
     if "source" not in section:
         raise rules.description_error(
             where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
@@ -177,7 +186,11 @@ def _place(where: str, section: Any, folder: Path) -> TableDescription:
         columns[name] = column_of(name, kind, {**content, "values": values})
     table = _word(f"{where} table", section["table"]) if "table" in section else ""
     return TableDescription(
-        resolve_source(_word(f"{where} source", section["source"]), folder), table, columns, borrowed
+        resolve_source(_word(f"{where} source", section["source"]), folder),
+        table,
+        columns,
+        borrowed,
+        _word(f"{where} unit", section["unit"]) if "unit" in section else "",
     )
 
 
@@ -254,9 +267,16 @@ def write(data: DescribedTables) -> str:
     if protect.column is not None:
         lines += ["", "[limits]", f"rows_per_unit = {value_text(protect.at_most)}"]
         lines += [f"groups_per_unit = {protect.groups}"] if protect.groups else []
+    links = dict(protect.links)
     for name, table in data.tables.items():
         section = f"tables.{key_text(name)}." if table.private else f"public.{key_text(name)}."
-        lines += _table_lines(table, "" if single and table.private else section)
+        lines += _table_lines(table, "" if single and table.private else section, links.get(name, ""))
+    if data.views:
+        lines += [
+            "",
+            "[views]",
+            *(f"{key_text(name)} = {value_text(text)}" for name, text in data.views.items()),
+        ]
     if data.budget:
         lines += [
             "",
@@ -266,8 +286,9 @@ def write(data: DescribedTables) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table_lines(table: Table, section: str) -> list[str]:
+def _table_lines(table: Table, section: str, unit: str) -> list[str]:
     lines = ["", f"[{section[:-1]}]", *_where(table)] if section else []
+    lines += [f"unit = {value_text(unit)}"] if unit else []
     for column in table.columns.values():
         lines += ["", f"[{section}columns.{key_text(column.name)}]", f"type = {value_text(column.kind)}"]
         lines += [

@@ -54,6 +54,10 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
     if ref.is_unit:
         # This call refuses it.
         return scalar.read_unclamped(ref)
+    if ref.owner_keys(rows.tables):
+        raise _not_a_key_error(
+            node, "a key that leads to one unit", f"leave {node_text(node)} out of GROUP BY"
+        )
     if column.kind in {"real", "decimal"}:
         raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
@@ -152,10 +156,10 @@ def _keylike(node: exp.Expression, of: Expr) -> Expr:
     return of
 
 
-def _not_a_key_error(node: exp.Expression, what: str) -> Exception:
+def _not_a_key_error(node: exp.Expression, what: str, instead: str = "") -> Exception:
     return question_error(
         "DP704",
         f"{node_text(node)} is {what}, and cannot be grouped by.",
         "nearly every row would be its own group, and no such group can be shown.",
-        f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
+        instead or f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
     )

@@ -133,6 +133,9 @@ def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any,
             return _swap(start.this, joins, place)
         if join.args.get("side"):
             break
+    nested = next((node for node in select.find_all(exp.Subquery) if node is not start.this), None)
+    if nested is not None and not _is_all_public(nested, dataset, queries):
+        raise unsupported_error(nested)
     name = start.this.name
     inner = bool(joins) and not joins[0].args.get("side")
     raise question_error(
