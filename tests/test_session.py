@@ -202,8 +202,8 @@ def test_a_refusal_says_what_had_been_paid_before_it():
     two_steps = session(epsilon=1.01)
     asked = "SELECT AVG(CLAMP(days, 0, 60)) AS m FROM visits"
     error = assert_refused("DP601", lambda: two_steps.sql(asked, error="±1", pilot=dp_spend(1.0)))
-    assert error.spent == "what the first step cost"
-    assert "Spent  what the first step cost." in str(error)
+    assert error.spent.startswith("what the first step cost (ε = ")
+    assert "Spent  what the first step cost (ε = " in str(error)
 
 
 def test_a_cap_is_not_shared_where_shares_are_reserved(tmp_path):

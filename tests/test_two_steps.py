@@ -82,7 +82,7 @@ def test_both_steps_cost_no_more_than_is_allowed_and_who_allows_more_goes_on():
     words = {"error": "±0.5", "pilot": Spend(epsilon=1.0), "key": "monday"}
     with pytest.raises(RefusedQuestion) as refused:
         one.sql(MEAN, epsilon=1.1, **words)
-    assert (refused.value.code, refused.value.spent) == ("DP707", "what the first step cost")
+    assert (refused.value.code, refused.value.spent) == ("DP707", "what the first step cost (ε = 1)")
     assert spent(one) == 1.0
     with pytest.raises(RefusedQuestion) as again:
         one.sql(MEAN, epsilon=1.1, **words)
@@ -108,7 +108,7 @@ def test_a_cap_that_is_not_stated_is_said_in_the_preview_and_kept():
     assert spent(one) == 0.2
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.05])
+@pytest.mark.parametrize("epsilon", [0.0002, 0.0005])
 def test_a_first_step_that_leaves_nothing_is_not_begun(epsilon):
     one = session()
     with pytest.raises(RefusedQuestion) as refused:
@@ -139,14 +139,45 @@ def test_a_cap_is_a_number(epsilon):
 
 
 def test_what_was_paid_before_is_said_whatever_fails():
-    one = session(opened("auto"), epsilon=0.007)
+    one = session(opened("auto"), epsilon=0.0053)
     with pytest.raises(DiscreetError) as refused:
         one.sql(MEAN, error="±3")
     assert (refused.value.code, refused.value.spent) == ("DP601", "what choosing at_most cost")
     two = session(opened("auto"), epsilon=1.2)
     with pytest.raises(DiscreetError) as refused:
         two.sql(MEAN, error="±1", pilot=Spend(epsilon=1.0))
-    assert refused.value.spent == "what the first step cost, and what choosing at_most cost"
+    assert refused.value.spent == "what the first step cost (ε = 1), and what choosing at_most cost"
+
+
+def census(people=40_000):
+    rows = pa.table({"p": list(range(people)), "days": [n % 50 for n in range(people)]})
+    return dp.open(rows, dp.each("p", at_most=1), name="visits", columns={"days": dp.column(bounds=(0, 50))})
+
+
+@pytest.mark.parametrize(("asked", "error"), [(MEAN, "±0.5"), (TOTAL, "±2 %")])
+def test_first_steps_are_small_beside_the_last(asked, error):
+    one = session(census())
+    answer = one.sql(asked, error=error, key="monday")
+    *first, last = [dp.privacy.from_json(entry.guarantee).epsilon(delta=0) for entry in charged(one)]
+    assert first == [0.0005, 0.002][: len(first)]
+    assert sum(first) <= last
+    # Half of what a first step of ε = 0.05 alone would cost.
+    assert spent(one) <= 0.025
+    (low, high) = answer.interval
+    exact = 24.5 if asked == MEAN else 40_000
+    assert abs(answer.value - exact) <= (0.5 if asked == MEAN else 800)
+    assert (high - low) / 2 <= (0.5 if asked == MEAN else 0.02 * answer.value * 1.02)
+    assert one.sql(asked, error=error, key="monday").rows() == answer.rows()
+    assert len(charged(one)) == len(first) + 1
+
+
+def test_first_steps_that_find_nobody_stop_and_say_what_they_cost():
+    one = session(census(people=30))
+    with pytest.raises(RefusedQuestion) as refused:
+        one.sql(MEAN, error="±0.5")
+    assert refused.value.code == "DP706"
+    assert spent(one) <= 0.05
+    assert f"(ε = {spent(one):g})" in refused.value.spent
 
 
 @pytest.mark.parametrize("key", ["discreet: at_most", "discreet: first step 1"])

@@ -97,7 +97,7 @@ def test_a_share_is_asked_in_two_steps():
 
 
 def test_too_few_rows_are_refused_after_the_first_step():
-    plan = least_spend(question(("mean", X)), dataset([(("a", 3),)]), "±0.1")
+    plan = least_spend(question(("mean", X)), dataset([(("a", 3),)]), "±0.1", pilot=Spend(epsilon=0.05))
     few = Noisy(
         (7,), (0,), (90,), interval=lambda _: ((0,), (90,))
     )  # of one row, with the noise of the first step

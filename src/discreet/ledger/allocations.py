@@ -123,13 +123,13 @@ class AllocatedLimit(Limit):
         whole, state = self._begin(state, cost, [fraction for _, fraction in self._charged_accounts(asker)])
         after = state
         for prefix, fraction in self._charged_accounts(asker):
-            found = whole.pay_best(state.under(prefix), cost, fraction)
-            if found is None:
+            payment = whole.pay_best(state.under(prefix), cost, fraction)
+            if payment is None:
                 short = whole.shortage(state.under(prefix), cost, fraction)
                 raise over_budget_error(self.budget(state, asker=asker), short)
-            after = after.replace_under(prefix, found[0])
+            after = after.replace_under(prefix, payment[0])
             if self.reserved:
-                return after.replace_under(_ALL, state.under(_ALL).plus(found[1].amounts))
+                return after.replace_under(_ALL, state.under(_ALL).plus(payment[1].amounts))
         everybody = whole.pay_best(state.under(_ALL), cost)
         if everybody is None:
             short = whole.shortage(state.under(_ALL), cost)

@@ -125,8 +125,8 @@ class Candidates(Limit):
         return widest
 
     def open_ways(self, cost: Cost, state: State) -> Cost:
-        kept = self.chosen_filter(state)
-        if kept is None:
+        chosen = self.chosen_filter(state)
+        if chosen is None:
             return cost
         return replace(cost, ways=tuple(way for way in cost.ways if way[0].amounts.keys() == state.keys()))
 
@@ -138,16 +138,18 @@ class Candidates(Limit):
 
     @cached_property
     def _names(self) -> frozenset[frozenset[str]]:
-        return frozenset(one.names for one in self.filters)
+        return frozenset(candidate.names for candidate in self.filters)
 
     def view(self, state: State) -> tuple[Filter, State]:
         """The filter that was chosen, or is preferred, and the state as it sees it."""
-        kept = self.chosen_filter(state)
-        return (self.first, self.first.start()) if kept is None else (kept, state)
+        chosen = self.chosen_filter(state)
+        return (self.first, self.first.start()) if chosen is None else (chosen, state)
 
     def cost(self, guarantee: Guarantee) -> Cost:
         """The rows of every candidate: the first charge chooses by them, and later ones find theirs among them."""
-        return menu(list(dict.fromkeys(row for one in self.filters for row in one.cost(guarantee).rows)))
+        return menu(
+            list(dict.fromkeys(row for candidate in self.filters for row in candidate.cost(guarantee).rows))
+        )
 
     def admit(
         self,

@@ -35,7 +35,7 @@ SENTENCES = tuple(
     (re.compile(today), former)
     for today, former in (
         (r"^((?:.*: )?)(pure|concentrated|Gaussian|Rényi) track( \(| of order )", r"\1\2 lane\3"),
-        (r"\b(a free pure|one Rényi) track (and one|of fixed order)\b", r"\1 lane \2"),
+        (r"\b(a free pure|one Rényi) track(?= and one| of fixed order)", r"\1 lane"),
         (
             r"^At least one of these tracks has to stay within its total; a track that has exceeded it is closed for good\.$",
             "One of these lanes has to stay open; a lane that is overdrawn once is closed for good.",

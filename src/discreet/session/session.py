@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -44,6 +44,7 @@ from discreet.session.validate import (
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
+from discreet.tables.data.types import Value
 from discreet.tables.open import how_to_open
 from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
@@ -110,15 +111,15 @@ class Session:
             raise _not_a_data_set_error(data)
         _import_question_modules()
         self.data = data
-        place = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
-        chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
+        address = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
+        chosen = limit if limit is not None or isinstance(address, Ledger) else limit_of(data.budget)
         description = Description.of(data.public_description())
-        if isinstance(place, Ledger):
-            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
-            self.ledger = place
+        if isinstance(address, Ledger):
+            address.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
+            self.ledger = address
         else:
             self.ledger = Ledger(
-                place, limit=chosen, unit=data.unit, dataset=data.name, description=description
+                address, limit=chosen, unit=data.unit, dataset=data.name, description=description
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
@@ -138,8 +139,9 @@ class Session:
         confidence: float | None = None,
         pilot: Spend | None = None,
         key: str | None = None,
+        parameters: Sequence[Value] = (),
     ) -> Answer:
-        """The answer to a question in SQL.
+        """The answer to a question in SQL; each `?` in it stands for one of `parameters`.
 
         State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
         "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
@@ -157,7 +159,7 @@ class Session:
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        asked = _parse(text, self.data)
+        asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
@@ -270,6 +272,7 @@ class Session:
         error: str | float | None = None,
         confidence: float | None = None,
         pilot: Spend | None = None,
+        parameters: Sequence[Value] = (),
     ) -> Preview:
         """The cost of a question and the margin of error of its answer.
 
@@ -289,7 +292,7 @@ class Session:
         )
         cost: dict[str, Any] = {**stated}
         if isinstance(question, str):
-            parsed = _parse(question, self.data)
+            parsed = _parse(question, self.data, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
             asked = question_of(question)
@@ -464,10 +467,18 @@ class Session:
                 plan = self._compiler.least_spend(question, bound, error, **options)
             if isinstance(plan, Spend):
                 return self._answer(question, key, plan, text)
-            pilot = self._answer(plan.question, _pilot_key(key), plan.pilot, f"{text}, first step")
-            is_new = pilot.receipt.cost is not None
-            with adding_spent("what the first step cost" if is_new else ""):
-                return self._answer(question, key, plan.then(pilot), text)
+            paid: list[Spend] = []
+            while not isinstance(plan, Spend):
+                step = f" {plan.number + 1}" if plan.number else ""
+                with adding_spent(_cost_of_steps(paid)):
+                    pilot = self._answer(
+                        plan.question, _pilot_key(key, step), plan.pilot, f"{text}, first step{step}"
+                    )
+                paid += [plan.pilot] if pilot.receipt.cost is not None else []
+                with adding_spent(_cost_of_steps(paid)):
+                    plan = plan.then(pilot)
+            with adding_spent(_cost_of_steps(paid)):
+                return self._answer(question, key, plan, text)
 
     def _spend_for_error(
         self, question: Question, bound: int | None, error: str | float, **options: Any
@@ -477,14 +488,24 @@ class Session:
         if isinstance(plan, Spend):
             return plan, f"The least cost for an error of {error}."
         return plan.pilot, (
-            f"An error of {error} needs two steps. The first is a small question at this cost; its noisy answer determines"
-            f" the cost of the second. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
+            f"An error of {error} needs two steps or more. The first is a small question at this cost; its noisy answer"
+            f" determines the cost of the next. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
         )
 
 
-def _pilot_key(key: str | None) -> str | None:
-    """The key of the first of two steps: no other question has it, and it is as short as any."""
-    return None if key is None else f"{OWN_KEYS}first step {hashlib.sha256(key.encode()).hexdigest()}"
+def _pilot_key(key: str | None, step: str) -> str | None:
+    """The key of a step before the last: no other question has it, and it is as short as any."""
+    return None if key is None else f"{OWN_KEYS}first step{step} {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _cost_of_steps(paid: list[Spend]) -> str:
+    """What the steps before the last cost, in words; empty if nothing was paid."""
+    if not paid:
+        return ""
+    steps = "what the first step cost" if len(paid) == 1 else f"what the first {len(paid)} steps cost"
+    if paid[0].rho is not None:
+        return f"{steps} (ρ = {sum(spend.rho or 0.0 for spend in paid):g})"
+    return f"{steps} (ε = {sum(spend.size for spend in paid):g})"
 
 
 def _import_question_modules() -> None:
@@ -497,10 +518,10 @@ def _import_question_modules() -> None:
             import_module(module)
 
 
-def _parse(text: object, data: Dataset) -> ParsedQuestion:
+def _parse(text: object, data: Dataset, parameters: Sequence[Value] = ()) -> ParsedQuestion:
     with naming_extras():
         from discreet.tables.ask.sql import parse
-    return parse(text, data)
+    return parse(text, data, parameters)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:

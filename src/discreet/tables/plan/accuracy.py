@@ -10,6 +10,9 @@ one (of the bounded rows). If the cost depends on data, a first step releases a 
 the cost of the second step is a function of that release. Such a sequence needs a privacy filter as
 its limit, because the second step is not fixed in advance.
 
+If no first step is stated and the keys are public, the first step is the smallest of a few, each at
+four times the ε of the one before. They stop as soon as a more precise one would cost more than it saves.
+
 What cannot be guaranteed is refused: the error of a quantile in values, bias from clipping, which
 groups are shown.
 """
@@ -42,24 +45,29 @@ _WRITTEN = re.compile(r"\s*(?:±|\+/?-)?\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]
 _LEAST, _MOST = 1e-6, 1e3
 #: The aggregates whose error does not depend on data.
 _FIXED = ("count", "count_of", "units", "sum")
-#: The ε of the first of two steps, if none is stated.
-_PILOT_EPSILON = 0.05
-#: Both steps together cost at most this many times the first, if nothing else is stated.
+#: The most ε of all steps before the last, if none is stated, and that of the first of them.
+_PILOT_EPSILON, _FIRST_PILOT, _GROWTH = 0.05, 0.0005, 4
+#: All steps together cost at most this many times a stated first one.
 _TIMES = 20
+#: The share of the probability of missing the error that is left to the first steps, and to the count of a mean. Both are
+#: small, because a count is much more precise than a mean.
+_PILOT_BETA, _COUNT_BETA = 0.05, 0.05
 
 
 @dataclass(frozen=True)
 class TwoSteps:
     """A small question whose noisy answer determines the cost of the real one.
 
-    Release `question` at `pilot`; `then(answer)` is the spend of the real question. Both together
-    cost at most `most` (an ε); if more is needed, `then` refuses.
+    Release `question` at `pilot`; `then(answer)` is the spend of the real question, or the next
+    small question. All together cost at most `most` (an ε); if more is needed, `then` refuses.
+    `number` counts the steps, from 0.
     """
 
     question: Question
     pilot: Spend
-    then: Callable[[Answer], Spend]
+    then: Callable[[Answer], Spend | TwoSteps]
     most: float
+    number: int = 0
 
 
 def read_error(error: Any) -> tuple[float, bool]:
@@ -115,23 +123,95 @@ def least_spend(
     if not is_relative and not means:
         spend = _search(lambda spend: _greatest_error(compile_at(spend), 1 - beta) <= size, delta)
         return _check_allowed(spend, most)
+    private_keys = question.combinations is None and any(key.values is None for key in question.keys)
     first = _pilot_question(question, is_relative=is_relative)
-    paid = pilot or Spend(epsilon=_PILOT_EPSILON, delta=delta)
-    allowed = float(_TIMES * _decimal(paid.size)) if most is None else most
-    if allowed <= paid.size:
-        raise _pilot_takes_all_error(paid.size, allowed)
+    if pilot is not None or private_keys:
+        pilots = [pilot or Spend(epsilon=_PILOT_EPSILON, delta=delta)]
+    else:
+        pilots = _pilot_ladder(lambda spend: compile_at(spend, first))
+    stated = _PILOT_EPSILON if pilot is None else pilots[0].size
 
-    def then(answer: Answer) -> Spend:
-        least = _least_lower_end(compile_at(paid, first), answer, 1 - beta / 3)
-
+    def spend_for(least: float) -> Spend:
         def is_precise(spend: Spend) -> bool:
             if is_relative:
-                return _greatest_error(compile_at(spend), 1 - beta * 2 / 3) <= size * least
-            return _worst_error(compile_at(spend), least, beta / 3) <= size
+                return _greatest_error(compile_at(spend), 1 - beta * (1 - _PILOT_BETA)) <= size * least
+            return _worst_error(compile_at(spend), least, beta) <= size
 
-        return _check_allowed(_search(is_precise, delta), allowed, paid.size)
+        return _search(is_precise, delta)
 
-    return TwoSteps(first, paid, then, allowed)
+    return _Steps(
+        first,
+        tuple(pilots),
+        allowed=float(_TIMES * _decimal(stated)) if most is None else most,
+        beta=beta * _PILOT_BETA,
+        compile_pilot=lambda spend: compile_at(spend, first),
+        spend_for=spend_for,
+    ).step(0)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps to a stated error: `pilots` until a count is precise enough, and then the question.
+
+    `spend_for(least)` is the spend of the question if no number that it depends on is below
+    `least`. All pilots together miss such a number with probability at most `beta`.
+    """
+
+    first: Question
+    pilots: tuple[Spend, ...]
+    allowed: float
+    beta: float
+    compile_pilot: Callable[[Spend], TableMechanism]
+    spend_for: Callable[[float], Spend]
+
+    def step(self, number: int) -> TwoSteps:
+        """One of the pilots."""
+        before = self._cost_up_to(number)
+        if self.allowed <= before:
+            raise _pilot_takes_all_error(before, self.allowed)
+        return TwoSteps(
+            self.first, self.pilots[number], lambda answer: self._after(number, answer), self.allowed, number
+        )
+
+    def _after(self, number: int, answer: Answer) -> Spend | TwoSteps:
+        """What comes after a pilot: the question, or a pilot that saves more than it costs."""
+        missing = self.beta if len(self.pilots) == 1 else self.beta * 0.5 ** (number + 1)
+        mechanism = self.compile_pilot(self.pilots[number])
+        least, typical = _least_numbers(mechanism, answer, 1 - missing)
+        before, is_last = self._cost_up_to(number), number + 1 == len(self.pilots)
+        can_go_on = not is_last and self._cost_up_to(number + 1) < self.allowed
+        if least <= 0:
+            if can_go_on:
+                return self.step(number + 1)
+            raise _too_few_rows_error(before)
+        spend = self.spend_for(least)
+        # The spend is about in proportion to 1/least, so this is what a precise number would save.
+        if can_go_on and spend.size * (1 - least / typical) > self.pilots[number + 1].size:
+            return self.step(number + 1)
+        return _check_allowed(spend, self.allowed, before)
+
+    def _cost_up_to(self, number: int) -> float:
+        """What the pilots up to one of them cost together."""
+        return float(sum(_decimal(spend.size) for spend in self.pilots[: number + 1]))
+
+
+def _pilot_ladder(compile_at: Callable[[Spend], object]) -> list[Spend]:
+    """First steps, each at four times the ε of the one before, from the least whose noise can be
+    drawn.
+    """
+    pilots: list[Spend] = []
+    epsilon, total = _FIRST_PILOT, 0.0
+    while total + epsilon <= _PILOT_EPSILON or not pilots:
+        try:
+            compile_at(Spend(epsilon=epsilon))
+        except BadParameter:
+            if epsilon > _MOST:
+                raise
+        else:
+            pilots.append(Spend(epsilon=epsilon))
+            total += epsilon
+        epsilon *= _GROWTH
+    return pilots
 
 
 def _check_allowed(spend: Spend, most: float | None, before: float = 0.0) -> Spend:
@@ -141,7 +221,7 @@ def _check_allowed(spend: Spend, most: float | None, before: float = 0.0) -> Spe
     if most is None or needed <= _decimal(most):
         return spend
     total = f"{_round_up(needed)!r}"
-    both_steps = f", which with the first step is ε = {total}" if before else ""
+    both_steps = f", which with the ε = {before:g} of the first step is ε = {total}" if before else ""
     retry = "; with the same key= the first step is not paid again" if before else ""
     raise RefusedQuestion(
         "DP707",
@@ -154,7 +234,7 @@ def _check_allowed(spend: Spend, most: float | None, before: float = 0.0) -> Spe
 def _pilot_takes_all_error(first: float, most: float) -> RefusedQuestion:
     return RefusedQuestion(
         "DP707",
-        f"the first of two steps costs ε = {first:g}, but at most {most:g} is allowed for both.",
+        f"the first step costs ε = {first:g}, but at most {most:g} is allowed for all steps.",
         why="the first step determines the cost of the second, which needs a part of the budget too.",
         fix=f"epsilon={_round_up(_TIMES * _decimal(first))!r}   or a smaller  pilot=",
     )
@@ -176,15 +256,18 @@ def _greatest_error(mechanism: TableMechanism, confidence: float) -> float:
 
 
 def _worst_error(mechanism: TableMechanism, rows: float, beta: float) -> float:
-    """The error of a count, sum or mean of that many rows, except with probability at most 2β."""
+    """The error of a count, sum or mean of that many rows, except with the part of the probability
+    β that first steps leave.
+    """
     worst = 0.0
     for estimate in _estimates(mechanism):
         if estimate.form is not None:
-            worst = max(worst, estimate.noise.half_width(estimate.form, 2 * beta))
+            worst = max(worst, estimate.noise.half_width(estimate.form, beta * (1 - _PILOT_BETA)))
             continue
         # For a mean q(H) / (N − q_N).
-        room = rows - estimate.noise.half_width(estimate.moments.count or {}, beta)
-        worst = max(worst, estimate.widest(beta) / room if room > 0 else math.inf)
+        room = rows - estimate.noise.half_width(estimate.moments.count or {}, beta * _COUNT_BETA)
+        widest = estimate.widest(beta * (1 - _PILOT_BETA - _COUNT_BETA))
+        worst = max(worst, widest / room if room > 0 else math.inf)
     return worst
 
 
@@ -232,8 +315,8 @@ def _pilot_question(question: Question, *, is_relative: bool) -> Question:
     return replace(question, aggregates=counts, **plain)  # type: ignore[arg-type]
 
 
-def _least_lower_end(mechanism: TableMechanism, answer: Answer, confidence: float) -> float:
-    """The least lower end of all intervals, computed from the released numbers alone."""
+def _least_numbers(mechanism: TableMechanism, answer: Answer, confidence: float) -> tuple[float, float]:
+    """The least lower end of all intervals and the least number, from the released numbers alone."""
     # An answer that the ledger stored has no function for intervals, and must give the same number.
     halves, selection = mechanism.error(confidence), mechanism.selection
     ends: list[float] = []
@@ -244,13 +327,16 @@ def _least_lower_end(mechanism: TableMechanism, answer: Answer, confidence: floa
             ends += [low / fine for low in selection.lower_ends(cells, confidence)]
         else:
             ends += [value - (halves[name] or math.inf) for value in column.values]
-    least = min(ends, default=0.0)
-    if least > 0:
-        return float(least)
-    raise RefusedQuestion(
+    values = [value for column in answer.columns.values() for value in column.values]
+    return min(ends, default=0.0), float(min(values, default=0.0))
+
+
+def _too_few_rows_error(before: float) -> RefusedQuestion:
+    return RefusedQuestion(
         "DP706",
         "the first step does not show that every group has enough rows for this error.",
-        why="the error of a mean depends on the number of rows, and a percentage on the number; nothing more was drawn.",
+        why="the error of a mean depends on the number of rows, and a percentage on the number; nothing more was drawn "
+        f"than for the ε = {before:g} of the first steps.",
         fix="a greater error, fewer groups, or a greater  pilot=",
     )
 

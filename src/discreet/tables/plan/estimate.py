@@ -20,7 +20,14 @@ from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.plan.intervals import Floats, LinearForm, NoiseVector, combine_forms, ratio_interval
+from discreet.tables.plan.intervals import (
+    Floats,
+    LinearForm,
+    NoiseVector,
+    combine_forms,
+    ratio_interval,
+    variance_interval,
+)
 from discreet.tables.plan.linear import ColumnMoments
 from discreet.tables.plan.stage import ColumnDescription
 
@@ -30,6 +37,8 @@ COUNTS = ("count", "count_of", "units")
 #: The sizes of groups for which a preview states the margin of error of a mean.
 _SIZES = (100, 1000, 10000)
 _OUT, _IN = 1 + 1e-12, 1 - 1e-12
+#: The share of the probability to fail that the mean of a variance gets: an error of the mean matters only by its square.
+_MEAN_BETA = 0.1
 
 
 @dataclass(frozen=True)
@@ -180,20 +189,16 @@ class ColumnEstimate:
         return _ratio(self.noise, (moments.total, moments.count), sums, float(moments.half), beta)
 
     def _variance(self, sums: Floats, beta: float) -> tuple[Floats, Floats]:
-        """The ends for m₂ − m₁²; the interval of each moment fails with probability at most β/2."""
+        """The ends for a variance; see `variance_interval`."""
         moments = self.moments
         assert moments.count is not None
+        assert moments.total is not None
         assert moments.squares is not None
-        greatest_variance = float(moments.half) ** 2
-        centred = combine_forms((1, moments.squares), (-(moments.half**2) / 2, moments.count))
-        low, high = _ratio(self.noise, (centred, moments.count), sums, greatest_variance / 2, beta / 2)
-        left, right = self._mean(sums, beta / 2)
-        least = np.where((left <= 0) & (right >= 0), 0.0, np.minimum(left**2, right**2))
-        greatest = np.maximum(left**2, right**2)
-        return (
-            np.clip(low + greatest_variance / 2 - greatest, 0.0, greatest_variance),
-            np.clip(high + greatest_variance / 2 - least, 0.0, greatest_variance),
-        )
+        means = self._mean(sums, beta * _MEAN_BETA)
+        forms = (moments.count, moments.total, moments.squares)
+        values = tuple(_apply(form, sums) for form in forms)
+        half = float(moments.half)
+        return variance_interval(self.noise, forms, values, means, half, beta * (1 - _MEAN_BETA))
 
     @property
     def _whole(self) -> bool:

@@ -14,7 +14,7 @@ such a sum. The θ for which it is not too large form a confidence set (Fieller 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from discreet.exact import bisect, float_above
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 
-__all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval"]
+__all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval", "variance_interval"]
 
 Floats = npt.NDArray[np.float64]
 #: A linear form: the coefficients of its coordinates.
@@ -38,6 +38,12 @@ _SAFE = 1 + 1e-12
 #: The points of the table of half-widths of a ratio.
 _GRID = 256
 _TURNS = 40
+#: Scales of noises that are nearer than this factor are moved apart; one of that part of another is raised to it.
+_APART, _NEGLIGIBLE, _LEAST_SCALE = 1.005, 1e-9, 1e-300
+#: A margin above the rounding errors of terms that nearly cancel.
+_ROUNDING = 1e-10
+#: How often the bound on a variance is narrowed by the bound itself.
+_ROUNDS = 3
 
 
 def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
@@ -75,13 +81,31 @@ class NoiseVector:
             quantile = (
                 _two_laplaces(scales[0], scales[1], beta)
                 if len(terms) == 2
-                else _three_laplaces(max(scales), beta)
+                else _three_laplaces(scales, beta)
             )
             return (quantile + sum(weights)) * _SAFE
         return (
             sum(float(weight) * distribution.tail_bound(beta / len(terms)) for weight, distribution in terms)
             * _SAFE
         )
+
+    def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
+        """The same for many forms, given by the absolute coefficients of each coordinate; it increases
+        with each of them.
+        """
+        noises = [(weights, self.distributions[place]) for place, weights in coefficients.items()]
+        scaled = [weights * noise.scale for weights, noise in noises]
+        total = np.sum([weights for weights, _ in noises], axis=0)
+        if all(isinstance(noise, GaussianDistribution) for _, noise in noises):
+            length = np.sqrt(np.sum(np.square(scaled), axis=0))
+            bounds = GaussianDistribution(1.0).guess(beta) * length + total / 2
+        elif len(noises) <= 3 and all(isinstance(noise, LaplaceDistribution) for _, noise in noises):
+            bounds = _laplace_quantiles(scaled, beta) + total
+        else:
+            tails = [weights * noise.tail_bound(beta / len(noises)) for weights, noise in noises]
+            bounds = np.sum(tails, axis=0)
+        wide: Floats = bounds * _SAFE
+        return wide
 
     def deviation(self, form: LinearForm) -> float:
         """The approximate standard deviation of a form."""
@@ -109,11 +133,41 @@ def _two_laplaces(scale: float, other: float, beta: float) -> float:
     return _quantile(tail, wide, beta)
 
 
-def _three_laplaces(wide: float, beta: float) -> float:
-    """The same for three noises of one scale a, with t = as: (1 + 5s/8 + s²/8) e^{-s}; smaller
-    scales have lighter tails.
+def _three_laplaces(scales: Sequence[float], beta: float) -> float:
+    """The same for three noises."""
+    return float(_laplace_quantiles([np.array([scale]) for scale in scales], beta)[0])
+
+
+def _laplace_quantiles(scales: Sequence[Floats], beta: float) -> Floats:
+    """The t with P(|X + Y + Z| > t) <= β, rounded up, for up to three Laplace noises and many scales.
+
+    For different scales a, b, c it is the sum of a⁴ e^{-t/a} / ((a² - b²)(a² - c²)) and the same for
+    b and c. Wider noise has heavier tails, so scales that are nearly equal may be moved apart.
     """
-    return wide * _quantile(lambda s: (1 + 0.625 * s + 0.125 * s * s) * math.exp(-s), 1.0, beta)
+    narrow, middle, wide = np.sort([*scales, *([np.zeros_like(scales[0])] * (3 - len(scales)))], axis=0)
+    tiny = np.maximum(wide, _LEAST_SCALE)
+    narrow = np.maximum(narrow, tiny * _NEGLIGIBLE)
+    middle = np.maximum(middle, narrow * _APART)
+    wide = np.maximum(tiny, middle * _APART)
+    ordered = (narrow, middle, wide)
+    weights = [
+        math.prod(1 / (1 - (other / one) ** 2) for other in ordered if other is not one) for one in ordered
+    ]
+
+    def tail(t: Floats) -> Floats:
+        parts = [weight * np.exp(-t / one) for weight, one in zip(weights, ordered, strict=True)]
+        sizes: Floats = np.sum(parts, axis=0) + _ROUNDING * np.max(np.abs(parts), axis=0)
+        return sizes
+
+    # Three equal scales: (1 + 5s/8 + s²/8) e^{-s}.
+    equal = _quantile(lambda s: (1 + 0.625 * s + 0.125 * s * s) * math.exp(-s), 1.0, beta)
+    low: Floats = np.zeros_like(wide)
+    high: Floats = equal * wide
+    for _ in range(_TURNS):
+        t = (low + high) / 2
+        is_above = tail(t) > beta
+        low, high = np.where(is_above, t, low), np.where(is_above, high, t)
+    return high
 
 
 def _quantile(tail: Callable[[float], float], start: float, beta: float) -> float:
@@ -139,17 +193,80 @@ def ratio_interval(
     return low, high
 
 
+def variance_interval(  # noqa: PLR0917 - as ratio_interval, with the means
+    noise: NoiseVector,
+    forms: tuple[LinearForm, ...],
+    values: tuple[Floats, ...],
+    means: tuple[Floats, Floats],
+    reach: float,
+    beta: float,
+) -> tuple[Floats, Floats]:
+    """An interval for v = Q/N − θ², where θ = S/N is between `means`; `forms` and `values` are those
+    of N, S and Q, the sums of 1, x and x², with |x| <= reach.
+
+    At the true θ and v, Q − 2θS + (θ² − v)N is 0, so the same of the noisy sums is a sum of noises.
+    Its bound increases with the absolute coefficients, whose greatest values over all θ and v that
+    are still possible are used. It fails with probability at most β, if θ is between the means.
+    """
+    rows, first, second = values
+    left, right = means
+    usable = rows > 0
+    slope = np.where(usable, rows, 1.0)
+    best = np.clip(first / slope, left, right)
+
+    def squares(theta: Floats) -> Floats:
+        return second - 2 * theta * first + theta**2 * rows
+
+    nearest = np.where((left <= 0) & (right >= 0), 0.0, np.minimum(left**2, right**2))
+    low, high = np.zeros(rows.shape), np.maximum(reach**2 - nearest, 0.0)
+    for _ in range(_ROUNDS):
+        bound = noise.half_widths(_greatest_coefficients(forms, (left, right), (low, high)), beta)
+        low = np.maximum(low, (squares(best) - bound) / slope)
+        high = np.minimum(high, (np.maximum(squares(left), squares(right)) + bound) / slope)
+        # No variance fits the noisy sums: all that is possible at one end.
+        low, high = np.minimum(low, reach**2), np.maximum(high, 0.0)
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    return np.where(usable, low, 0.0), np.where(usable, high, reach**2)
+
+
+def _greatest_coefficients(
+    forms: tuple[LinearForm, ...], means: tuple[Floats, Floats], variances: tuple[Floats, Floats]
+) -> dict[int, Floats]:
+    """The greatest absolute coefficients of Q − 2θS + (θ² − v)N, for θ and v in these intervals."""
+    count, total, squares = forms
+    greatest: dict[int, Floats] = {}
+    for place in {*count, *total, *squares}:
+        n, s, q = (float(form.get(place, 0)) for form in (count, total, squares))
+        # A parabola in θ is greatest at an end or at its vertex, and what is linear in v at an end.
+        thetas = [*means, *([np.clip(s / n, *means)] if n else [])]
+        found = [np.abs(q - 2 * theta * s + (theta**2 - v) * n) for theta in thetas for v in variances]
+        greatest[place] = np.max(found, axis=0)
+    return greatest
+
+
 @lru_cache(maxsize=64)
 def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
     """Increasing bounds: entry i bounds the half-width of S − θN for |θ| <= i · reach / GRID."""
     above, below = dict(top), dict(bottom)
-    widths = np.empty(_GRID + 1)
-    for i in range(_GRID + 1):
-        theta = Fraction(reach) * i / _GRID
-        widths[i] = max(
-            noise.half_width(combine_forms((1, above), (sign * theta, below)), beta) for sign in (-1, 1)
-        )
-    return np.maximum.accumulate(widths)
+    ends = np.arange(_GRID + 1) / _GRID * reach
+    starts = np.maximum(ends - reach / _GRID, 0.0)
+    widths = [_cell_widths(noise, (above, below), (sign * starts, sign * ends), beta) for sign in (-1, 1)]
+    grown: Floats = np.maximum.accumulate(np.maximum(*widths))
+    return grown
+
+
+def _cell_widths(
+    noise: NoiseVector, forms: tuple[LinearForm, LinearForm], cells: tuple[Floats, Floats], beta: float
+) -> Floats:
+    """Bounds on S − θN for all θ between two ends: a coefficient is a line in θ, so it is greatest at
+    an end.
+    """
+    top, bottom = forms
+    coefficients: dict[int, Floats] = {}
+    for place in {*top, *bottom}:
+        s, n = float(top.get(place, 0)), float(bottom.get(place, 0))
+        coefficients[place] = np.max([np.abs(s - theta * n) for theta in cells], axis=0)
+    return noise.half_widths(coefficients, beta)
 
 
 def _left_end(tops: Floats, bottoms: Floats, widths: Floats, reach: float) -> Floats:
