@@ -46,30 +46,32 @@ class Address:
         own = [part for part in options if part.startswith("schema=")]
         rest = "&".join(part for part in options if part not in own)
         dsn = f"{parts.scheme}://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
-        told = conninfo(dsn)
-        _check_says_it_all(text, told)
+        facts = conninfo(dsn)
+        _check_says_it_all(text, facts)
         named = (
-            unquote(own[-1].removeprefix("schema=")) if own else _schema_in_path(str(told.get("options", "")))
+            unquote(own[-1].removeprefix("schema="))
+            if own
+            else _schema_in_path(str(facts.get("options", "")))
         )
         return cls(dsn, named)
 
 
 def _schema_in_path(options: str) -> str | None:
     """The schema that a search path in the address names, if it names one and no other."""
-    found = list(_ONE_PATH.finditer(options))
-    if len(found) != 1 or len(_ANY_PATH.findall(options)) != 1:
+    matches = list(_ONE_PATH.finditer(options))
+    if len(matches) != 1 or len(_ANY_PATH.findall(options)) != 1:
         return None
-    return found[0]["exact"] or found[0]["folded"].lower()
+    return matches[0]["exact"] or matches[0]["folded"].lower()
 
 
-def _check_says_it_all(text: str, told: Mapping[str, Any]) -> None:
-    if not {"dbname", "service"} & set(told):
+def _check_says_it_all(text: str, facts: Mapping[str, Any]) -> None:
+    if not {"dbname", "service"} & set(facts):
         raise ambiguous_address_error(
             "the address names no database, so the name of the user or PGDATABASE decides which one it is.",
             address_with_schema(text, None, database=os.environ.get("PGDATABASE") or "visits"),
         )
     outside = [name for name in _SERVERS if os.environ.get(name)]
-    if outside and not {"host", "hostaddr", "service"} & set(told):
+    if outside and not {"host", "hostaddr", "service"} & set(facts):
         raise ambiguous_address_error(
             f"the address names no host, so the environment ({outside[0]}) decides which server it is.",
             address_with_schema(text, None, host=os.environ.get("PGHOST") or "localhost"),
@@ -79,21 +81,23 @@ def _check_says_it_all(text: str, told: Mapping[str, Any]) -> None:
 def address_with_schema(text: str, schema: str | None, *, database: str = "", host: str = "") -> str:
     """The address to write instead, without a password."""
     parts = urlsplit(text)
-    user, at, place = parts.netloc.rpartition("@")
+    user, at, host_part = parts.netloc.rpartition("@")
     options = [part for part in parts.query.split("&") if part]
-    kept = [part for part in options if not part.startswith(("password=", "schema="))]
-    kept += [f"host={quote(host, safe='')}"] if host else []
-    kept += [f"schema={quote(schema)}"] if schema else []
+    kept_options = [part for part in options if not part.startswith(("password=", "schema="))]
+    kept_options += [f"host={quote(host, safe='')}"] if host else []
+    kept_options += [f"schema={quote(schema)}"] if schema else []
     path = f"/{quote(database)}" if database else parts.path
-    return f"postgresql://{user.partition(':')[0]}{at}{place}{path}" + (f"?{'&'.join(kept)}" if kept else "")
+    return f"postgresql://{user.partition(':')[0]}{at}{host_part}{path}" + (
+        f"?{'&'.join(kept_options)}" if kept_options else ""
+    )
 
 
-def several_ledgers_error(text: str, found: Sequence[str], here: str | None) -> LedgerError:
+def several_ledgers_error(text: str, schemas: Sequence[str], here: str | None) -> LedgerError:
     """The error for an address without a schema, in a database that holds a ledger elsewhere than it would look now."""
-    where = " and ".join(found[:3])
+    where = " and ".join(schemas[:3])
     return ambiguous_address_error(
         f"its database holds a ledger in the schema {where}, and the search path leads to {here or 'none'}.",
-        address_with_schema(text, found[0]),
+        address_with_schema(text, schemas[0]),
     )
 
 

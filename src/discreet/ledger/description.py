@@ -141,8 +141,8 @@ def _unit_kind(one: Description) -> str | None:
     """The type of the column that tells units apart: read as a number, '7' and '07' are one person, and as text two."""
     column = one.facts.get("column")
     private = (table for table in one.tables.values() if table.get("private", True))
-    found = (table.get("columns", {}).get(column, {}).get("kind") for table in private)
-    return next((str(kind) for kind in found if kind), None)
+    kinds = (table.get("columns", {}).get(column, {}).get("kind") for table in private)
+    return next((str(kind) for kind in kinds if kind), None)
 
 
 def _exposed_tables(old: Description, new: Description) -> Iterator[Change]:
@@ -212,10 +212,10 @@ def _plain(value: Any) -> Any:
 
 
 def _other_description_error(old: Description, refused: list[Change]) -> LedgerError:
-    said = "; ".join(change.words for change in refused)
+    words = "; ".join(change.words for change in refused)
     return LedgerError(
         "DP608",
-        f"this ledger was charged for another description of {old.name or 'its data'}: {said}.",
+        f"this ledger was charged for another description of {old.name or 'its data'}: {words}.",
         why="its limit bounds the loss of those who were protected before; answers that protect others do not add up to one guarantee.",
         fix=f"go on with what this ledger protects:  {_protect_argument(old)}",
     )
@@ -227,14 +227,14 @@ def _protect_argument(old: Description) -> str:
     more = [f'relation="{facts["relation"]}"'] if facts.get("relation") == "replace" else []
     word, column = facts.get("protects"), facts.get("column")
     if column is None:
-        told = [*more, *([f'word="{word}"'] if word and word != "row" else [])]
-        unit = f"dp.each_row({', '.join(told)})"
+        arguments = [*more, *([f'word="{word}"'] if word and word != "row" else [])]
+        unit = f"dp.each_row({', '.join(arguments)})"
     else:
-        most = facts.get("at_most")
-        told = [f'"{column}"', f"at_most={most!r}".replace("'", '"')]
-        told += [f"groups={facts['groups']}"] if facts.get("groups") else []
-        told += [*more, *([f'word="{word}"'] if word and word != column else [])]
-        unit = f"dp.each({', '.join(told)})"
+        at_most = facts.get("at_most")
+        arguments = [f'"{column}"', f"at_most={at_most!r}".replace("'", '"')]
+        arguments += [f"groups={facts['groups']}"] if facts.get("groups") else []
+        arguments += [*more, *([f'word="{word}"'] if word and word != column else [])]
+        unit = f"dp.each({', '.join(arguments)})"
     private = sorted(name for name, table in old.tables.items() if table.get("private", True))
     return f"protect={unit}" + (f"   with {', '.join(private)} private" if private else "")
 

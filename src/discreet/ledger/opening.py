@@ -91,19 +91,19 @@ def versions_after(store: Store, about: Mapping[str, Any], looked: int) -> dict[
     The one that a ledger was made with binds nobody before the first charge: until then a slip can be corrected.
     """
     second = store.at(1) if looked == 0 else None
-    found = {} if second is None or second.kind == "described" else first_description(about)
+    versions = {} if second is None or second.kind == "described" else first_description(about)
     for row in store.description_rows(looked):
         later = Description.of(entry_of(row).describes)
-        found[later.digest] = later
-    return found
+        versions[later.digest] = later
+    return versions
 
 
 def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
     """The description that a ledger was made with, by its digest; none if that was not recorded."""
     if about.get("description") is None:
         return {}
-    found = Description.of(about["description"])
-    return {found.digest: found}
+    description = Description.of(about["description"])
+    return {description.digest: description}
 
 
 def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
@@ -218,8 +218,10 @@ def _limit_fix(given: Mapping[str, Any], where: object) -> str:
     limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
     named = isinstance(where, str | Path) and "://" not in str(where)
     if "description" in given:  # a session makes its own: only that is for its data and its unit
-        kept = "" if str(where) == ":memory:" else f", ledger={str(where)!r}" if named else ", ledger=…"
-        return f"dp.Session(data, {limit}{kept})"
+        ledger_argument = (
+            "" if str(where) == ":memory:" else f", ledger={str(where)!r}" if named else ", ledger=…"
+        )
+        return f"dp.Session(data, {limit}{ledger_argument})"
     return f"dp.Ledger({str(where) if named else 'visits.ledger'!r}, limit={limit})"
 
 
@@ -245,12 +247,12 @@ def check_link(row: LedgerRow, previous: str, before: LedgerRow | None) -> None:
 def running_total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
     """The running total that row `number` carries, with an amount for everything that the limit counts."""
     try:
-        known = State.from_dict(state)
+        total = State.from_dict(state)
     except DiscreetError:
-        known = State({})
-    if not limit.knows(known):
+        total = State({})
+    if not limit.knows(total):
         raise chain.damaged_error(f"row {number} carries a total that cannot be read.")
-    return known
+    return total
 
 
 def _read_first_row(store: Store) -> dict[str, Any]:

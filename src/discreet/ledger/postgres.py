@@ -149,18 +149,18 @@ class PostgreSQL(Store):
     @property
     def place(self) -> str:
         """Host, port, database and user."""
-        told = self._connection_facts(self._address.dsn) | (
+        facts = self._connection_facts(self._address.dsn) | (
             {} if self._schema is None else {"schema": self._schema}
         )
         shown = ("host", "port", "dbname", "user", "schema")
-        return " ".join(["postgresql", *(f"{k}={told[k]}" for k in shown if k in told)])
+        return " ".join(["postgresql", *(f"{k}={facts[k]}" for k in shown if k in facts)])
 
     def _connection_facts(self, dsn: str) -> dict[str, Any]:
         """What an address says, by the driver's reading."""
-        told: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         with suppress(self._driver.Error):
-            told = self._driver.conninfo.conninfo_to_dict(dsn)
-        return told
+            facts = self._driver.conninfo.conninfo_to_dict(dsn)
+        return facts
 
     @property
     def schema(self) -> str:
@@ -173,8 +173,8 @@ class PostgreSQL(Store):
         schema = (
             self._schema_in_address() if self._address.schema is not None else self._schema_in_search_path()
         )
-        place = _quote(schema)
-        self.entries, self.head = f"{place}.ledger_entries", f"{place}.ledger_head"
+        quoted = _quote(schema)
+        self.entries, self.head = f"{quoted}.ledger_entries", f"{quoted}.ledger_head"
         self._schema = schema  # last: an interrupt must not leave it without the names of its tables
 
     def _schema_in_address(self) -> str:
@@ -190,9 +190,9 @@ class PostgreSQL(Store):
     def _schema_in_search_path(self) -> str:
         """The schema that the search path leads to, unless a ledger of this database is somewhere else."""
         here: str | None = self.run("SELECT current_schema()")[0][0]
-        found = self._ledgers()
-        if found not in ([], [here]):
-            raise several_ledgers_error(self._written, found, here)
+        schemas = self._ledgers()
+        if schemas not in ([], [here]):
+            raise several_ledgers_error(self._written, schemas, here)
         if here is None:
             raise unreachable_error("its database has no schema that the search path leads to.")
         return here
@@ -203,8 +203,8 @@ class PostgreSQL(Store):
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Execute one statement; the server's own words are never passed on, because they may quote a row."""
         try:
-            found = self._live_connection().execute(sql.replace("?", "%s").encode(), values or None)
-            return found.fetchall() if found.description else []
+            cursor = self._live_connection().execute(sql.replace("?", "%s").encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
         except self._driver.Error as error:
             raise self._ledger_error(error, sql) from None
 
@@ -258,11 +258,11 @@ class PostgreSQL(Store):
 
     def exists(self) -> bool:
         """Whether the schema holds a ledger; tables of that name that are something else are refused."""
-        found = self.run(_TABLES, self.schema)
-        if not found:
+        tables = self.run(_TABLES, self.schema)
+        if not tables:
             return False
-        layout = (found[-1][1] or "").removeprefix(_COMMENT)
-        if len(found) != 2 or not layout.isdecimal():
+        layout = (tables[-1][1] or "").removeprefix(_COMMENT)
+        if len(tables) != 2 or not layout.isdecimal():
             raise chain.damaged_error("its tables are something else.")
         if int(layout) > LAYOUT:
             raise newer_layout_error(int(layout), LAYOUT)
@@ -275,8 +275,8 @@ class PostgreSQL(Store):
     def _fill(self, first: LedgerRow) -> None:
         """Only in a schema that the address names, or where the database holds no ledger at all."""
         self.run("SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), 0)")
-        if self._address.schema is None and (found := self._ledgers()):
-            raise several_ledgers_error(self._written, found, self.schema)
+        if self._address.schema is None and (schemas := self._ledgers()):
+            raise several_ledgers_error(self._written, schemas, self.schema)
         for statement in _SCHEMA:
             self.run(statement)
         self.run(f"INSERT INTO {self.head} VALUES (1, -1, ?)", chain.NOTHING)  # noqa: S608
@@ -289,12 +289,12 @@ class PostgreSQL(Store):
 
     def weaknesses(self) -> list[str]:
         """Settings of the server that let a power failure undo a charge."""
-        found = self.run(
+        settings = self.run(
             "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
         )
         return [
             f"the server runs with {name} = off: a power failure can undo what was charged"
-            for (name,) in found
+            for (name,) in settings
         ]
 
     def _live_connection(self) -> psycopg.Connection[tuple[Any, ...]]:

@@ -50,14 +50,14 @@ class Provenance:
     def from_dict(cls, told: Any) -> Provenance:
         """What `to_dict` wrote; refused if it is anything else."""
         try:
-            found = cls(**{**told, "weaknesses": tuple(told["weaknesses"])})
+            provenance = cls(**{**told, "weaknesses": tuple(told["weaknesses"])})
             kinds = {"ledger": str, "rows": int, "made": str, "version": str, "declared": dict}
-            whole = all(isinstance(getattr(found, name), kind) for name, kind in kinds.items())
+            is_complete = all(isinstance(getattr(provenance, name), kind) for name, kind in kinds.items())
         except (TypeError, KeyError):
-            whole = False
-        if not whole or found.rows < 1:
+            is_complete = False
+        if not is_complete or provenance.rows < 1:
             raise not_a_statement_error()
-        return found
+        return provenance
 
     def block(self) -> str:
         """For a page: a comment that nobody sees, and that cannot end before its end."""
@@ -68,11 +68,11 @@ class Provenance:
     @classmethod
     def in_text(cls, text: str) -> Provenance:
         """The block at the end of a page; what looks like one elsewhere is somebody's words."""
-        found = _BLOCK.search(text)
-        if found is None:
+        match = _BLOCK.search(text)
+        if match is None:
             raise not_a_statement_error()
         try:
-            return cls.from_dict(json.loads(found[1]))
+            return cls.from_dict(json.loads(match[1]))
         except ValueError:
             raise not_a_statement_error() from None
 

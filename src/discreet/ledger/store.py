@@ -128,9 +128,9 @@ class Store(ABC):
 
     def _transaction(self, work: Callable[[], T]) -> T:
         self.begin()
-        found = work()
+        result = work()
         self.run("COMMIT")
-        return found
+        return result
 
     def _end(self) -> None:
         """No transaction, and no hurry."""
@@ -148,10 +148,10 @@ class Store(ABC):
 
     def last(self) -> LedgerRow:
         """The last row, without its answer."""
-        found = self.run(_LAST.format(entries=self.entries, head=self.head))
-        if len(found) != 1:
+        rows = self.run(_LAST.format(entries=self.entries, head=self.head))
+        if len(rows) != 1:
             raise chain.damaged_error("its last row is not the one that its head names.")
-        return LedgerRow(*found[0])
+        return LedgerRow(*rows[0])
 
     def at(self, number: int) -> LedgerRow | None:
         """The row with that number."""
@@ -183,8 +183,8 @@ class Store(ABC):
 
     def count(self) -> int:
         """How many rows there are."""
-        found: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
-        return found
+        number: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
+        return number
 
     def rows(self, start: int = 0) -> Iterator[LedgerRow]:
         """All rows from `start` on, in order, a page at a time."""
@@ -196,12 +196,12 @@ class Store(ABC):
             start = page[-1].number + 1
 
     def _first(self, condition: str, *values: Any) -> LedgerRow | None:
-        found = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
-        return found[0] if found else None
+        rows = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
+        return rows[0] if rows else None
 
     def _select(self, condition: str, *values: Any) -> list[LedgerRow]:
-        found = self.run(f"SELECT {_COLUMNS} FROM {self.entries} WHERE {condition}", *values)  # noqa: S608
-        return [LedgerRow(*row) for row in found]
+        rows = self.run(f"SELECT {_COLUMNS} FROM {self.entries} WHERE {condition}", *values)  # noqa: S608
+        return [LedgerRow(*row) for row in rows]
 
 
 def unreachable_error(what: str, *, during: str = "", fix: str = "") -> LedgerError:
