@@ -28,6 +28,11 @@ NAMED = 'data.group_by("ward").aggregate(n=count())'
 
 
 @mistakes(
+    Mistake(
+        'session.sql("SELECT COUNT(*) FROM visits WHERE days > ?", parameters=[3, 4], epsilon=1)',
+        "DP104",
+        'session.sql("SELECT COUNT(*) FROM visits WHERE days > ?", parameters=[3], epsilon=0.1)',
+    ),
     slip('data.mean("dais")', "DP701", "days", 'data.mean("days")'),
     slip('data.mean("weight")', "DP104", "between=(0, 500)", 'data.mean("weight", between=(0, 500))'),
     slip('data.mean("days", between=(60, 0))', "DP705", "0, 60)", 'data.mean("days", between=(0, 60))'),

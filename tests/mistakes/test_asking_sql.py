@@ -98,7 +98,7 @@ def asked(two_tables):
     ),
     Mistake("SELECT STRING_AGG(name, ',') FROM visits", "DP706", "COUNT(*)", COUNT),
     Mistake(
-        "SELECT AVG(SQRT(days)) FROM visits",
+        "SELECT AVG(LN(days)) FROM visits",
         "DP705",
         "BUCKET(days, 1, 10, 100, 1000)",
         "SELECT BUCKET(days, 1, 10, 100, 1000), COUNT(*) FROM visits GROUP BY 1",
@@ -140,8 +140,15 @@ def asked(two_tables):
     Mistake(f"{COUNT} WHERE ward = 3", "DP705", "ward = 'A'", f"{COUNT} WHERE ward = 'A'"),
     Mistake(f"{COUNT} WHERE days", "DP705", "days > 3", f"{COUNT} WHERE days > 3"),
     Mistake(
-        f"{COUNT} WHERE UPPER(ward) = 'A'", "DP705", "ward IN ('A', 'a')", f"{COUNT} WHERE ward IN ('A', 'a')"
+        f"{COUNT} WHERE INITCAP(ward) = 'A'", "DP705", "UPPER(ward) = 'A'", f"{COUNT} WHERE UPPER(ward) = 'A'"
     ),
+    Mistake(
+        f"{COUNT} WHERE RIGHT(ward, 1) = 'A'",
+        "DP705",
+        "SUBSTR(ward, 1, 2)",
+        f"{COUNT} WHERE SUBSTR(ward, 1, 2) = 'A'",
+    ),
+    Mistake(f"{COUNT} WHERE UPPER(days) = 'A'", "DP705", "days > 3", f"{COUNT} WHERE days > 3"),
     Mistake(
         f"{COUNT} WHERE came_on > 2026-01-01",
         "DP705",

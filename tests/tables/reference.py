@@ -19,6 +19,7 @@ from functools import singledispatch
 from typing import Any
 
 from discreet.tables.data import expr as e
+from discreet.tables.data import strings
 from discreet.tables.data import sums as p
 from discreet.tables.data.types import DATE, MOMENT, NUMBER
 
@@ -235,6 +236,45 @@ def _(expr: e.Steps, row: Row) -> Any:
 def _(expr: e.Bucket, row: Row) -> Any:
     inner = value(expr.of, row)
     return None if inner is None else sum(edge <= inner for edge in expr.edges)
+
+
+@value.register
+def _(expr: e.Root, row: Row) -> Any:
+    inner = value(expr.of, row)
+    if inner is None or inner < 0:
+        return None
+    return math.isqrt(inner * 4**expr.places // 2**expr.of.type.places)
+
+
+@value.register
+def _(expr: strings.Joined, row: Row) -> Any:
+    items = [value(item, row) for item in expr.items]
+    return None if None in items else "".join(items)
+
+
+@value.register
+def _(expr: strings.Cased, row: Row) -> Any:
+    text = value(expr.of, row)
+    change = str.upper if expr.case == "upper" else str.lower
+    return None if text is None else "".join(change(sign) if sign.isascii() else sign for sign in text)
+
+
+@value.register
+def _(expr: strings.Trimmed, row: Row) -> Any:
+    text = value(expr.of, row)
+    return None if text is None else re.sub(r"\A *(.*?) *\Z", r"\1", text, flags=re.DOTALL)
+
+
+@value.register
+def _(expr: strings.Substring, row: Row) -> Any:
+    text = value(expr.of, row)
+    return None if text is None else "".join(list(text)[expr.start - 1 :][: expr.length])
+
+
+@value.register
+def _(expr: strings.Length, row: Row) -> Any:
+    text = value(expr.of, row)
+    return None if text is None else sum(1 for _ in text)
 
 
 # --- relations -------------------------------------------------------------------------------------

@@ -30,11 +30,13 @@ from discreet.tables.data.expr import (
     Not,
     Quotient,
     Read,
+    Root,
     Scaled,
     Shifted,
     Steps,
     Truncated,
 )
+from discreet.tables.data.strings import Cased, Joined, Length, Substring, Trimmed
 from discreet.tables.data.sums import (
     BoundedSums,
     Filtered,
@@ -216,6 +218,17 @@ _MADE = [
     *(Steps(of, (-10, 0, 19_782), (5, -7, 0, 10**4)) for of in (MODERN, SMALL)),
     Steps(TS, (0, 10**15), (3_600_000_000, 7_200_000_000, 0)),
     Steps(MODERN, (), (3,)),
+    *(Root(of, places) for of in (SMALL, number("i", 0, 60)) for places in (0, 10)),
+    Root(number("i", -5, 2**51 - 1), 0),
+    Root(number("x", 0, 500 << 10, 10), 17),
+    Joined((T, Constant("-", Type(TEXT)), G)),
+    *(Cased(case, of) for case in ("upper", "lower") for of in (T, G)),
+    Trimmed(T),
+    Trimmed(Joined((Constant(" \t ", Type(TEXT)), T, Constant("\u00a0 ", Type(TEXT))))),
+    *(Substring(T, start, length) for start in (1, 2, 30) for length in (0, 1, 3, 10**6)),
+    *(Length(of) for of in (T, Joined((T, T)))),
+    Compare("=", Cased("upper", T), Constant("AB", Type(TEXT))),
+    IsIn(Substring(T, 1, 1), ("a", "\U0001f600")),
 ]
 _TRUTHS = [B, IsNull(T), Constant(None, Type(TRUTH)), Compare("=", SMALL, whole(1))]
 _MADE += [Logic(op, pair) for op in ("and", "or") for pair in itertools.product(_TRUTHS, repeat=2)]

@@ -144,3 +144,15 @@ def test_a_view_is_the_query_that_it_names():
         with pytest.raises(DiscreetError) as refused:
             data.view(name, query)
         assert refused.value.code in {"DP701", "DP702", "DP703"}, name
+
+
+def test_expressions_follow_links():
+    data = opened()
+    assert "ON oid = items.order_id" in data["orders"].join("items").count().text
+    assert "ON order_id = orders.oid" in data["items"].join("orders").count().text
+    assert "ON uid = orders.buyer" in data["people"].join("orders").units().text
+    with pytest.raises(DiscreetError) as refused:
+        data["items"].units()
+    assert refused.value.code == "DP706"
+    assert "COUNT(DISTINCT buyer) after JOIN orders ON order_id = oid" in refused.value.fix
+    assert rows("SELECT COUNT(DISTINCT buyer) FROM items JOIN orders ON order_id = oid", data)[1] == 3

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -59,7 +59,8 @@ def account(
     expression = read_expression(mechanisms, relation=relation, unit=unit)
     target = _target(expression, epsilon, delta)
     question = _account_question(delta, None if target else epsilon, route, compare=compare)
-    calibrated, rows = None, []
+    calibrated: dict[str, object] | None = None
+    rows = []
     if target is not None and expression.open_number is not None:
         value = find_number(expression, expression.open_number, target)
         calibrated = {"flag": HOLE, "parameter": expression.open_number.parameter, "value": value}
@@ -123,7 +124,7 @@ def _found_row(
     return "found", f"{EXTREMES[opening.safer]} {opening.name} is {all_digits(value)}, for {target}"
 
 
-def _run_rows(expression: GuaranteeExpression, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _run_rows(expression: GuaranteeExpression, facts: report.AccountFacts) -> list[tuple[str, str]]:
     """What was run, how it samples, and the line that checks a number that was found."""
     again = f"{in_shell(expression.text)} --delta {all_digits(facts['delta'])}"
     again += f" --relation {expression.relation}" if expression.relation != "add-remove" else ""

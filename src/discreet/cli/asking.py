@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from discreet import check
 from discreet.cli.numbers import number
 from discreet.cli.options import option, switch
+
+if TYPE_CHECKING:
+    from discreet.session import QuestionCost
 
 _COST, _ACCOUNT, _OUT = "Cost", "Ledger", "Output"
 _DATA = option("--data", "FILE.toml", "The description of the data set; adult comes with the library.")
@@ -44,18 +47,16 @@ Anchor = Annotated[
     str | None, option("--anchor", "HASH", "A hash that you wrote down, to detect a rolled-back ledger.")
 ]
 
-_CHECKS = {"epsilon": check.positive, "delta": check.delta, "rho": check.positive}
 
-
-def stated_cost(epsilon: str | None, delta: str | None, rho: str | None, error: str | None) -> dict[str, Any]:
+def stated_cost(epsilon: str | None, delta: str | None, rho: str | None, error: str | None) -> QuestionCost:
     """The cost that was stated, as numbers; an error stays a text."""
-    words = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    stated: dict[str, Any] = {
-        name: number(f"--{name}", word, _CHECKS[name], f"--{name} {_EXAMPLES[name]}")
-        for name, word in words.items()
-        if word is not None
-    }
-    return stated | ({"error": error} if error is not None else {})
-
-
-_EXAMPLES = {"epsilon": "0.1", "delta": "1e-6", "rho": "0.01"}
+    cost: QuestionCost = {}
+    if epsilon is not None:
+        cost["epsilon"] = number("--epsilon", epsilon, check.positive, "--epsilon 0.1")
+    if delta is not None:
+        cost["delta"] = number("--delta", delta, check.delta, "--delta 1e-6")
+    if rho is not None:
+        cost["rho"] = number("--rho", rho, check.positive, "--rho 0.01")
+    if error is not None:
+        cost["error"] = error
+    return cost

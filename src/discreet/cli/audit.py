@@ -141,7 +141,7 @@ def load(name: str) -> Any:
     return target
 
 
-def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
+def _pair(mechanism: Any, inputs: str | None) -> tuple[object, object]:
     from discreet.audit import worst_pair
 
     if inputs is None:
@@ -161,12 +161,12 @@ def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
     return first, second
 
 
-def _report_facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, Any]:
+def _report_facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, object]:
     verdicts = [_verdict(report, claim) for claim in claims]
     return {"command": "audit", **json_module.loads(report.to_json()), "claims": verdicts}
 
 
-def _verdict(report: AuditReport, claim: Guarantee) -> dict[str, Any]:
+def _verdict(report: AuditReport, claim: Guarantee) -> dict[str, object]:
     refuted = report.refutes(claim)
     return {
         "claim": json_module.loads(claim.to_json()),

@@ -16,7 +16,7 @@ from discreet.cli.terminal import print_rows, print_table
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.ledger import Budget
+    from discreet.ledger import Budget, Ledger
 
 
 def budget(
@@ -55,7 +55,7 @@ def budget(
         _print_budget(facts, left)
 
 
-def _ledger_and_existence(ledger: str | None, data: str | None) -> tuple[Any, bool]:
+def _ledger_and_existence(ledger: str | None, data: str | None) -> tuple[Ledger, bool]:
     """The ledger, and whether it has been made yet."""
     if ledger is not None:
         return ledger_at(ledger), True

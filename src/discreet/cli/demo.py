@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from discreet.cli import options
 from discreet.cli.files import folder, write_text, write_whole
@@ -17,12 +17,12 @@ from discreet.cli.terminal import console, print_rows, working
 from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
-    from discreet.session import Session
+    from discreet.session import QuestionCost, Session
     from discreet.tables.answer.answer import Answer
 
 _FOLDER = "discreet-demo"
 #: The questions: in words, in SQL, and their cost.
-QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+QUESTIONS: tuple[tuple[str, str, QuestionCost], ...] = (
     ("How many people?", "SELECT sex, COUNT(*) FROM adult GROUP BY sex", {"epsilon": 0.05}),
     (
         "How long do they work? The bounds of a mean are in the description.",
@@ -122,7 +122,7 @@ def _print_table(answer: Answer) -> None:
         _print_line(answer.suppressed)
 
 
-def _with_interval(row: dict[str, Any], name: str) -> str:
+def _with_interval(row: Mapping[str, object], name: str) -> str:
     value, low, high = (row[f"{name}{end}"] for end in ("", "_lo", "_hi"))
     if value is None:
         return "–"

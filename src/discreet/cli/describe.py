@@ -6,7 +6,7 @@ still lacks.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -69,7 +69,7 @@ def _check_description(file: str, *, json: bool) -> None:
 
     data = data_at(file)
     if json:
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "command": "describe",
             "file": file,
             "description": data.public_description(),

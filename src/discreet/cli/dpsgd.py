@@ -99,17 +99,14 @@ def dpsgd(
     at = (
         number("--delta", delta, check.delta, "--delta 1e-6") if delta is not None else default_delta(records)
     )
-    known = None if noise is None else number("--noise", noise, check.positive, "--noise 1.0")
+    stated_noise = None if noise is None else number("--noise", noise, check.positive, "--noise 1.0")
     run = TrainingRun(
-        records, size, known or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit
+        records, size, stated_noise or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit
     )
     run, sought = _complete(run, at, epsilon)
     facts = report.facts("account dpsgd", run.guarantee, report.AccountQuestion(at, compare=compare))
-    facts["calibrated"] = sought and {
-        "flag": f"--{sought}",
-        "parameter": sought,
-        "value": getattr(run, sought),
-    }
+    if sought:
+        facts["calibrated"] = {"flag": f"--{sought}", "parameter": sought, "value": getattr(run, sought)}
     facts["training"] = {
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json as text
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,7 +45,11 @@ def show(
     if last is not None:
         lines = lines[-whole("--last", last, check.whole, "--last 20") :]
     if json:
-        facts: dict[str, Any] = {"command": "ledger show", "ledger": book.where, "protects": str(book.unit)}
+        facts: dict[str, object] = {
+            "command": "ledger show",
+            "ledger": book.where,
+            "protects": str(book.unit),
+        }
         print_json(facts | {"charges": lines, "anchor": book.anchor()})
         return
     heads = ["#", "time (UTC)", "who", "question", "cost", "spent"]

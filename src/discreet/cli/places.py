@@ -7,6 +7,7 @@ stated limit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def session_for(
     data: Dataset,
     ledger: str | None,
     limit: str | None,
-    who: dict[str, Any],
+    who: Mapping[str, str | None],
     *,
     read_only: bool = False,
 ) -> Session:

@@ -5,8 +5,9 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +20,8 @@ from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.cli.releases import TableJob
-    from discreet.session import Session
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.session import QuestionCost, Session
     from discreet.tables.plan.preview import Preview
 
 What = Annotated[str, typer.Argument(metavar="SQL|RELEASE.toml", help="A question, or a release file.")]
@@ -60,7 +62,7 @@ def plan(
 
 
 def show_preview(
-    session: Session, preview: Preview, stated: dict[str, Any], who: dict[str, str | None], *, json: bool
+    session: Session, preview: Preview, stated: QuestionCost, who: dict[str, str | None], *, json: bool
 ) -> None:
     """Print a preview, and what the cost means for the budget."""
     costs = [*(first_choice(session, stated) if "error" not in stated else []), preview.cost]
@@ -89,13 +91,13 @@ def _plan_release(file: str, ledger: str | None, limit: str | None, *, json: boo
     _exit_if_refused(fit, json=json)
 
 
-def _unpaid_costs(session: Session, jobs: list[TableJob]) -> list[Any]:
+def _unpaid_costs(session: Session, jobs: list[TableJob]) -> list[Guarantee]:
     """The costs that were not paid under their keys before."""
     missing = [job for job in jobs if not job.paid]
     return [*(first_choice(session, missing[0].spend) if missing else []), *(job.cost for job in missing)]
 
 
-def _print_release(session: Session, jobs: list[TableJob], fit: BudgetFit, costs: list[Any]) -> None:
+def _print_release(session: Session, jobs: list[TableJob], fit: BudgetFit, costs: list[Guarantee]) -> None:
     rows = [
         [job.name if at == 0 else "", column.name, column.error, job.words if at == 0 else ""]
         for job in jobs
@@ -118,7 +120,7 @@ def _exit_if_refused(fit: BudgetFit, *, json: bool) -> None:
     raise fit.refusal
 
 
-def _refuse_flags_beside_file(flags: dict[str, Any]) -> None:
+def _refuse_flags_beside_file(flags: Mapping[str, object]) -> None:
     twice = [name for name, value in flags.items() if value is not None]
     if twice:
         raise BadParameter(

@@ -90,25 +90,25 @@ def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> lis
     rows += [("closes", note) for note in closing_notes(before, fit.left) if fit.refusal is None]
     claim = session.ledger.limit.guarantee_for(session.ledger.unit)
     if claim is not None:
-        most = at_most_percent(claim.explain().right)
-        rows.append(("at the limit", f"an attacker guesses right at most {most} of the time"))
+        highest = at_most_percent(claim.explain().right)
+        rows.append(("at the limit", f"an attacker guesses right at most {highest} of the time"))
     return rows
 
 
-def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, Any]:
+def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, object]:
     """The same for JSON."""
     from discreet.ledger.budget import closed_tracks
     from discreet.ledger.overview import budget_facts
     from discreet.privacy.guarantee import compose
 
     total = compose([(cost, 1) for cost in costs])
-    known = has_limit(session)
+    limited = has_limit(session)
     return {
         "cost": repr(total),
         "guess": total.explain().right,
-        "fits": fit.refusal is None if known else None,
-        "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
-        "spent_fraction": session.budget().spent_fraction if known else None,
-        "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
-        "now": budget_facts(session.budget()) if known else None,
+        "fits": fit.refusal is None if limited else None,
+        "closes": list(closed_tracks(session.budget(), fit.left)) if limited and fit.refusal is None else [],
+        "spent_fraction": session.budget().spent_fraction if limited else None,
+        "spent_fraction_after": fit.left.spent_fraction if limited and fit.refusal is None else None,
+        "now": budget_facts(session.budget()) if limited else None,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -120,7 +120,7 @@ def _write_files(answer: Answer, table: Path | None, figure: Path | None) -> Ite
         yield figure
 
 
-def answer_facts(session: Session, answer: Answer) -> dict[str, Any]:
+def answer_facts(session: Session, answer: Answer) -> dict[str, object]:
     """An answer, its receipt and the budget, for JSON."""
     from discreet.ledger.overview import budget_facts
 
@@ -150,5 +150,5 @@ def _similar_answers(session: Session, answer: Answer) -> int | None:
     return None if count == float("inf") else int(count)
 
 
-def _json_cell(cell: Any) -> Any:
+def _json_cell(cell: object) -> bool | int | float | str | None:
     return cell if cell is None or isinstance(cell, bool | int | float | str) else str(cell)

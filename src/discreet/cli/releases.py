@@ -58,7 +58,7 @@ class ReleaseFile:
     ledger: str | None
     who: dict[str, str | None]
     tables: tuple[TableRequest, ...]
-    declared: dict[str, Any] = field(default_factory=dict)
+    declared: dict[str, object] = field(default_factory=dict)
 
     def jobs(self, session: Session) -> list[TableJob]:
         """Each table with its cost, and whether it was paid for before; reads no data."""
@@ -88,7 +88,7 @@ class TableJob:
         stated = ", ".join(f"{_SIGNS[name]} {value:g}" for name, value in self.spend.items())
         return f"{stated} (paid before)" if self.paid else stated
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain JSON types."""
         return {
             "name": self.name,
@@ -146,7 +146,7 @@ def read_release(file: Path) -> ReleaseFile:
     )
 
 
-def _check_declared(section: Any) -> dict[str, Any]:
+def _check_declared(section: Any) -> dict[str, object]:
     """What a person says for the statement; refused before anything is spent."""
     from discreet.ledger.registry import validate_declared
 
@@ -186,7 +186,7 @@ def _spend(where: str, section: dict[str, Any], head: dict[str, Any]) -> Questio
     return cast("QuestionCost", stated)
 
 
-def _formats(where: str, section: Any) -> tuple[str, ...]:
+def _formats(where: str, section: object) -> tuple[str, ...]:
     forms = [section] if isinstance(section, str) else section
     if isinstance(forms, list) and forms and all(form in TABLES for form in forms):
         return tuple(forms)
@@ -236,17 +236,17 @@ def _check_keys(where: str, section: Any, keys: tuple[str, ...]) -> None:
             )
 
 
-def _text(where: str, value: Any, fix: str) -> str:
+def _text(where: str, value: object, fix: str) -> str:
     if isinstance(value, str) and value.strip():
         return value
     raise release_file_error(where, "it is missing or not a text.", fix)
 
 
-def _optional_text(where: str, value: Any) -> str | None:
+def _optional_text(where: str, value: object) -> str | None:
     return None if value is None else _text(where, value, f'{where.rsplit(maxsplit=1)[-1]} = "…"')
 
 
-def _name(where: str, value: Any) -> str:
+def _name(where: str, value: object) -> str:
     """A name that is also the name of a file."""
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value

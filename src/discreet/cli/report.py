@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from discreet.cli.terminal import all_digits, at_least_percent, print_rows, print_table, working
 from discreet.errors import CannotCertify, DiscreetError
@@ -35,28 +35,65 @@ class AccountQuestion:
     compare: bool = False
 
 
-def facts(command: str, guarantee: Guarantee, question: AccountQuestion) -> dict[str, Any]:
+class BoundFacts(TypedDict):
+    """A bound, as JSON types."""
+
+    lower: float
+    upper: float
+    route: str
+    theorem: str
+    assumes: list[str]
+
+
+class AttackerFacts(TypedDict):
+    """What an attacker achieves at one rate of false alarms."""
+
+    false_alarm: float
+    miss: float
+    advantage: float
+
+
+class AccountFacts(TypedDict):
+    """The object that `discreet account --json` prints."""
+
+    command: str
+    what: str
+    guarantee: object
+    unit: str
+    relation: str
+    asked: str
+    epsilon: float
+    delta: float
+    bound: BoundFacts
+    attacker: AttackerFacts
+    routes: list[BoundFacts] | None
+    calibrated: dict[str, object] | None
+    explanation: dict[str, Any] | None
+    plot: str | None
+    training: NotRequired[dict[str, object]]
+
+
+def facts(command: str, guarantee: Guarantee, question: AccountQuestion) -> AccountFacts:
     """Everything that is reported about a guarantee, ready for JSON."""
     with working("computing"):
         bound = guarantee.bound(question.delta, question.epsilon, question.route)
         routes = (
             guarantee.compare(question.delta) if question.compare and question.delta is not None else None
         )
-        attacker = {
+        attacker: AttackerFacts = {
             "false_alarm": _FALSE_ALARM,
             "miss": guarantee.tradeoff(_FALSE_ALARM),
             "advantage": guarantee.advantage(),
         }
-    asks_epsilon = question.delta is not None
     return {
         "command": command,
         "what": repr(guarantee),
         "guarantee": json.loads(guarantee.to_json()),
         "unit": guarantee.unit.protects,
         "relation": guarantee.unit.relation,
-        "asked": "epsilon" if asks_epsilon else "delta",
-        "epsilon": bound.upper if asks_epsilon else question.epsilon,
-        "delta": question.delta if asks_epsilon else bound.upper,
+        "asked": "epsilon" if question.epsilon is None else "delta",
+        "epsilon": bound.upper if question.epsilon is None else question.epsilon,
+        "delta": bound.upper if question.delta is None else question.delta,
         "bound": _bound_fields(bound),
         "attacker": attacker,
         "routes": [_bound_fields(row) for row in routes] if routes else None,
@@ -66,7 +103,7 @@ def facts(command: str, guarantee: Guarantee, question: AccountQuestion) -> dict
     }
 
 
-def _bound_fields(bound: Bound) -> dict[str, Any]:
+def _bound_fields(bound: Bound) -> BoundFacts:
     return {
         "lower": bound.lower,
         "upper": bound.upper,
@@ -82,7 +119,7 @@ def explanation(guarantee: Guarantee) -> dict[str, Any]:
         return guarantee.explain().to_dict()
 
 
-def print_json(facts: Mapping[str, Any]) -> None:
+def print_json(facts: Mapping[str, object]) -> None:
     """One JSON object on stdout."""
     print(json.dumps(_without_infinity(facts), ensure_ascii=False, allow_nan=False, indent=2))
 
@@ -94,7 +131,7 @@ def error_object(error: DiscreetError) -> dict[str, object]:
     return fields | {"bracket": list(bracket) if bracket else None}
 
 
-def _without_infinity(value: Any) -> Any:
+def _without_infinity(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_infinity(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -102,7 +139,7 @@ def _without_infinity(value: Any) -> Any:
     return "Infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
-def guarantee_rows(facts: dict[str, Any], *, bracket: bool) -> list[tuple[str, str]]:
+def guarantee_rows(facts: AccountFacts, *, bracket: bool) -> list[tuple[str, str]]:
     """What a reader wants to know first: who is protected, the number, the theorem, what an
     attacker can do.
     """
@@ -121,12 +158,12 @@ def guarantee_rows(facts: dict[str, Any], *, bracket: bool) -> list[tuple[str, s
     ]
 
 
-def _attacker(facts: dict[str, float]) -> str:
+def _attacker(facts: AttackerFacts) -> str:
     misses, advantage = at_least_percent(facts["miss"]), upper_bound_text(facts["advantage"], 4)
     return f"with {100 * facts['false_alarm']:g} % false alarms misses at least {misses}; advantage at most {advantage}"
 
 
-def print_routes(facts: dict[str, Any]) -> None:
+def print_routes(facts: AccountFacts) -> None:
     """Every route that applies, the tightest first."""
     if not facts["routes"]:
         return
@@ -135,7 +172,7 @@ def print_routes(facts: dict[str, Any]) -> None:
     print_table(["route", f"ε at δ = {all_digits(facts['delta'])}", "theorem"], lines, numbers={1})
 
 
-def print_answer(facts: dict[str, Any], first: Sequence[tuple[str, str]], *, bracket: bool) -> None:
+def print_answer(facts: AccountFacts, first: Sequence[tuple[str, str]], *, bracket: bool) -> None:
     """The facts as text; `first` says what was run, in the words of the command."""
     plot = [("plot", facts["plot"])] if facts["plot"] else []
     print_rows([*first, *guarantee_rows(facts, bracket=bracket), *plot])
@@ -143,7 +180,7 @@ def print_answer(facts: dict[str, Any], first: Sequence[tuple[str, str]], *, bra
     print_explanation(facts)
 
 
-def print_explanation(facts: dict[str, Any]) -> None:
+def print_explanation(facts: AccountFacts) -> None:
     """What it means for one protected unit, in sentences."""
     explanation = facts["explanation"]
     if explanation is None:

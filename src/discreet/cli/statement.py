@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -85,7 +85,7 @@ def statement(
         print(target)
 
 
-def _description_of(data: str, ledger: str) -> dict[str, Any]:
+def _description_of(data: str, ledger: str) -> dict[str, object]:
     """The description that --data names; where its data cannot be opened, the ledger alone is
     enough.
     """
@@ -125,7 +125,7 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
         raise typer.Exit(REFUTED)
 
 
-def read_about(file: Path) -> dict[str, Any]:
+def read_about(file: Path) -> dict[str, object]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
     from discreet.ledger.registry import validate_declared
 

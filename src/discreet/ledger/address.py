@@ -46,32 +46,32 @@ class Address:
         own = [part for part in options if part.startswith("schema=")]
         rest = "&".join(part for part in options if part not in own)
         dsn = f"{parts.scheme}://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
-        facts = conninfo(dsn)
-        _check_says_it_all(text, facts)
+        settings = conninfo(dsn)
+        _check_says_it_all(text, settings)
         named = (
             unquote(own[-1].removeprefix("schema="))
             if own
-            else _schema_in_path(str(facts.get("options", "")))
+            else _schema_in_path(str(settings.get("options", "")))
         )
         return cls(dsn, named)
 
 
 def _schema_in_path(options: str) -> str | None:
     """The schema that a search path in the address names, if it names one and no other."""
-    matches = list(_ONE_PATH.finditer(options))
-    if len(matches) != 1 or len(_ANY_PATH.findall(options)) != 1:
+    paths = list(_ONE_PATH.finditer(options))
+    if len(paths) != 1 or len(_ANY_PATH.findall(options)) != 1:
         return None
-    return matches[0]["exact"] or matches[0]["folded"].lower()
+    return paths[0]["exact"] or paths[0]["folded"].lower()
 
 
-def _check_says_it_all(text: str, facts: Mapping[str, Any]) -> None:
-    if not {"dbname", "service"} & set(facts):
+def _check_says_it_all(text: str, settings: Mapping[str, Any]) -> None:
+    if not {"dbname", "service"} & set(settings):
         raise ambiguous_address_error(
             "the address names no database, so the name of the user or PGDATABASE decides which one it is.",
             address_with_schema(text, None, database=os.environ.get("PGDATABASE") or "visits"),
         )
     outside = [name for name in _SERVERS if os.environ.get(name)]
-    if outside and not {"host", "hostaddr", "service"} & set(facts):
+    if outside and not {"host", "hostaddr", "service"} & set(settings):
         raise ambiguous_address_error(
             f"the address names no host, so the environment ({outside[0]}) decides which server it is.",
             address_with_schema(text, None, host=os.environ.get("PGHOST") or "localhost"),
@@ -81,14 +81,14 @@ def _check_says_it_all(text: str, facts: Mapping[str, Any]) -> None:
 def address_with_schema(text: str, schema: str | None, *, database: str = "", host: str = "") -> str:
     """The address to write instead, without a password."""
     parts = urlsplit(text)
-    user, at, host_part = parts.netloc.rpartition("@")
+    user, at, place = parts.netloc.rpartition("@")
     options = [part for part in parts.query.split("&") if part]
-    kept_options = [part for part in options if not part.startswith(("password=", "schema="))]
-    kept_options += [f"host={quote(host, safe='')}"] if host else []
-    kept_options += [f"schema={quote(schema)}"] if schema else []
+    arguments = [part for part in options if not part.startswith(("password=", "schema="))]
+    arguments += [f"host={quote(host, safe='')}"] if host else []
+    arguments += [f"schema={quote(schema)}"] if schema else []
     path = f"/{quote(database)}" if database else parts.path
-    return f"postgresql://{user.partition(':')[0]}{at}{host_part}{path}" + (
-        f"?{'&'.join(kept_options)}" if kept_options else ""
+    return f"postgresql://{user.partition(':')[0]}{at}{place}{path}" + (
+        f"?{'&'.join(arguments)}" if arguments else ""
     )
 
 

@@ -153,9 +153,9 @@ class Budget:
     def headline(self) -> str:
         """What is spent and what remains, rounded to the careful side."""
         endless = any(track.total == math.inf for track in self.tracks)
-        of = " of δ, the rest has no limit" if endless else ""
+        scope = " of δ, the rest has no limit" if endless else ""
         spent = percent(self.spent_fraction, ROUND_CEILING)
-        return f"{spent} spent, {percent(self.remaining_fraction, ROUND_FLOOR)} remaining{of}"
+        return f"{spent} spent, {percent(self.remaining_fraction, ROUND_FLOOR)} remaining{scope}"
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(line)}</li>" for line in str(self).splitlines()[1:])

@@ -138,7 +138,7 @@ class Candidates(Limit):
 
     @cached_property
     def _names(self) -> frozenset[frozenset[str]]:
-        return frozenset(one.names for one in self.filters)
+        return frozenset(candidate.names for candidate in self.filters)
 
     def view(self, state: State) -> tuple[Filter, State]:
         """The filter that was chosen, or is preferred, and the state as it sees it."""
@@ -147,7 +147,9 @@ class Candidates(Limit):
 
     def cost(self, guarantee: Guarantee) -> Cost:
         """The rows of every candidate: the first charge chooses by them, and later ones find theirs among them."""
-        return menu(list(dict.fromkeys(row for one in self.filters for row in one.cost(guarantee).rows)))
+        return menu(
+            list(dict.fromkeys(row for candidate in self.filters for row in candidate.cost(guarantee).rows))
+        )
 
     def admit(
         self,

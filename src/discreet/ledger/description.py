@@ -85,8 +85,8 @@ class Description:
     @property
     def tables(self) -> Mapping[str, Any]:
         """The tables by name."""
-        found: Mapping[str, Any] = self.facts.get("tables", {})
-        return found
+        tables: Mapping[str, Any] = self.facts.get("tables", {})
+        return tables
 
     def lies(self, *, private: bool) -> set[tuple[str, str]]:
         """Where its private tables, or its public ones, lie, as far as that is known."""
@@ -102,7 +102,7 @@ class Description:
         return self.name == other.name or bool(self.lies(private=True) & other.lies(private=True))
 
 
-def refuse_another(known: Iterable[Description], new: Description) -> None:
+def refuse_another(versions: Iterable[Description], new: Description) -> None:
     """Refuse a description that protects somebody else than the versions that the ledger was charged under.
 
     >>> before = Description.of({"name": "visits", "column": "patient_id", "at_most": 4})
@@ -111,7 +111,7 @@ def refuse_another(known: Iterable[Description], new: Description) -> None:
     ...
     discreet.errors.LedgerError: DP608 ...
     """
-    for old in known:
+    for old in versions:
         refused = [change for change in list_changes(old, new) if change.refused]
         if refused:
             raise _other_description_error(old, refused)
@@ -119,12 +119,12 @@ def refuse_another(known: Iterable[Description], new: Description) -> None:
 
 def list_changes(old: Description, new: Description) -> list[Change]:
     """How the new description differs from the old one; between different data sets only what may not be."""
-    found = list(_exposed_tables(old, new))
+    changes = list(_exposed_tables(old, new))
     if old.is_about_the_data_of(new):
-        found += _unit_changes(old, new)
+        changes += _unit_changes(old, new)
     if old.name != new.name:
-        return [*found, Change(f"the data set is {new.name}, not {old.name}")]
-    return [*found, *_word_changes(old, new), *_table_changes(old, new)]
+        return [*changes, Change(f"the data set is {new.name}, not {old.name}")]
+    return [*changes, *_word_changes(old, new), *_table_changes(old, new)]
 
 
 def _unit_changes(old: Description, new: Description) -> Iterator[Change]:
@@ -132,15 +132,15 @@ def _unit_changes(old: Description, new: Description) -> Iterator[Change]:
         was, is_now = old.facts.get(name), new.facts.get(name)
         if was != is_now:
             yield Change(f"{words} is {_text_of(is_now)}, not {_text_of(was)}", refused=True)
-    kinds = {_unit_kind(one) for one in (old, new)} - {None}
+    kinds = {_unit_kind(description) for description in (old, new)} - {None}
     if len(kinds) > 1:
         yield Change("the unit column has another type", refused=True)
 
 
-def _unit_kind(one: Description) -> str | None:
+def _unit_kind(description: Description) -> str | None:
     """The type of the column that tells units apart: read as a number, '7' and '07' are one person, and as text two."""
-    column = one.facts.get("column")
-    private = (table for table in one.tables.values() if table.get("private", True))
+    column = description.facts.get("column")
+    private = (table for table in description.tables.values() if table.get("private", True))
     kinds = (table.get("columns", {}).get(column, {}).get("kind") for table in private)
     return next((str(kind) for kind in kinds if kind), None)
 
@@ -150,8 +150,8 @@ def _exposed_tables(old: Description, new: Description) -> Iterator[Change]:
     places = old.lies(private=True)
     for name, table in new.tables.items():
         before = old.tables.get(name, {"private": False}) if old.name == new.name else {"private": False}
-        place = (str(table.get("source") or ""), str(table.get("within") or ""))
-        if not table.get("private", True) and (before.get("private", True) or place in places):
+        location = (str(table.get("source") or ""), str(table.get("within") or ""))
+        if not table.get("private", True) and (before.get("private", True) or location in places):
             yield Change(f"table {name} is public, and its rows were private", refused=True)
 
 
@@ -212,10 +212,10 @@ def _plain(value: Any) -> Any:
 
 
 def _other_description_error(old: Description, refused: list[Change]) -> LedgerError:
-    words = "; ".join(change.words for change in refused)
+    changes = "; ".join(change.words for change in refused)
     return LedgerError(
         "DP608",
-        f"this ledger was charged for another description of {old.name or 'its data'}: {words}.",
+        f"this ledger was charged for another description of {old.name or 'its data'}: {changes}.",
         why="its limit bounds the loss of those who were protected before; answers that protect others do not add up to one guarantee.",
         fix=f"go on with what this ledger protects:  {_protect_argument(old)}",
     )
@@ -230,8 +230,8 @@ def _protect_argument(old: Description) -> str:
         arguments = [*more, *([f'word="{word}"'] if word and word != "row" else [])]
         unit = f"dp.each_row({', '.join(arguments)})"
     else:
-        at_most = facts.get("at_most")
-        arguments = [f'"{column}"', f"at_most={at_most!r}".replace("'", '"')]
+        rows = facts.get("at_most")
+        arguments = [f'"{column}"', f"at_most={rows!r}".replace("'", '"')]
         arguments += [f"groups={facts['groups']}"] if facts.get("groups") else []
         arguments += [*more, *([f'word="{word}"'] if word and word != column else [])]
         unit = f"dp.each({', '.join(arguments)})"

@@ -218,10 +218,8 @@ def _limit_fix(given: Mapping[str, Any], where: object) -> str:
     limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
     named = isinstance(where, str | Path) and "://" not in str(where)
     if "description" in given:  # a session makes its own: only that is for its data and its unit
-        ledger_argument = (
-            "" if str(where) == ":memory:" else f", ledger={str(where)!r}" if named else ", ledger=…"
-        )
-        return f"dp.Session(data, {limit}{ledger_argument})"
+        ledger = "" if str(where) == ":memory:" else f", ledger={str(where)!r}" if named else ", ledger=…"
+        return f"dp.Session(data, {limit}{ledger})"
     return f"dp.Ledger({str(where) if named else 'visits.ledger'!r}, limit={limit})"
 
 
@@ -239,8 +237,8 @@ def _check_chain(store: Store) -> LedgerRow:
 
 def check_link(row: LedgerRow, previous: str, before: LedgerRow | None) -> None:
     """Refuse a row that does not come right after the one before it."""
-    number, known = (-1, chain.NOTHING) if before is None else (before.number, before.hash)
-    if row.number != number + 1 or previous != known:
+    number, expected = (-1, chain.NOTHING) if before is None else (before.number, before.hash)
+    if row.number != number + 1 or previous != expected:
         raise chain.damaged_error(f"row {row.number} does not follow the one before it.")
 
 

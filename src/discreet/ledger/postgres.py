@@ -245,8 +245,8 @@ class PostgreSQL(Store):
 
     def _is_usable(self, connection: Any) -> bool:
         """Whether no statement was interrupted on it: the driver would wait for its end, or for its own lock, for ever."""
-        known = self._driver.pq.TransactionStatus
-        between = connection.pgconn.transaction_status in {known.IDLE, known.INTRANS, known.INERROR}
+        status = self._driver.pq.TransactionStatus
+        between = connection.pgconn.transaction_status in {status.IDLE, status.INTRANS, status.INERROR}
         return between and not connection.lock.locked()
 
     def close(self) -> None:

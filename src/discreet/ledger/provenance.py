@@ -47,15 +47,15 @@ class Provenance:
         return {**asdict(self), "weaknesses": list(self.weaknesses)}
 
     @classmethod
-    def from_dict(cls, told: Any) -> Provenance:
+    def from_dict(cls, fields: Any) -> Provenance:
         """What `to_dict` wrote; refused if it is anything else."""
         try:
-            provenance = cls(**{**told, "weaknesses": tuple(told["weaknesses"])})
+            provenance = cls(**{**fields, "weaknesses": tuple(fields["weaknesses"])})
             kinds = {"ledger": str, "rows": int, "made": str, "version": str, "declared": dict}
-            is_complete = all(isinstance(getattr(provenance, name), kind) for name, kind in kinds.items())
+            whole = all(isinstance(getattr(provenance, name), kind) for name, kind in kinds.items())
         except (TypeError, KeyError):
-            is_complete = False
-        if not is_complete or provenance.rows < 1:
+            whole = False
+        if not whole or provenance.rows < 1:
             raise not_a_statement_error()
         return provenance
 
@@ -68,11 +68,11 @@ class Provenance:
     @classmethod
     def in_text(cls, text: str) -> Provenance:
         """The block at the end of a page; what looks like one elsewhere is somebody's words."""
-        match = _BLOCK.search(text)
-        if match is None:
+        block = _BLOCK.search(text)
+        if block is None:
             raise not_a_statement_error()
         try:
-            return cls.from_dict(json.loads(match[1]))
+            return cls.from_dict(json.loads(block[1]))
         except ValueError:
             raise not_a_statement_error() from None
 

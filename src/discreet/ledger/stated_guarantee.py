@@ -57,15 +57,15 @@ class StatedGuarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON types."""
-        known = self.guarantee
+        guarantee = self.guarantee
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rho": known.rho if isinstance(known, primitives.ConcentratedGuarantee) else None,
+            "rho": guarantee.rho if isinstance(guarantee, primitives.ConcentratedGuarantee) else None,
             "over": self.over,
             "why": self.why,
-            "what": None if known is None else repr(known),
-            "guarantee": None if known is None else json.loads(known.to_json()),
+            "what": None if guarantee is None else repr(guarantee),
+            "guarantee": None if guarantee is None else json.loads(guarantee.to_json()),
             "flavour": flavour(self),
             "variant": variant(self),
         }
@@ -107,17 +107,17 @@ def flavour(claim: StatedGuarantee) -> str:
         return "Approximate DP, at all times (odometer)"
     if claim.delta == 0:
         return "Pure DP"
-    known = {
+    flavours = {
         primitives.GaussianGuarantee: "Gaussian DP",
         primitives.ConcentratedGuarantee: "Zero-concentrated DP",
     }
-    return known.get(type(claim.guarantee), "Approximate DP")
+    return flavours.get(type(claim.guarantee), "Approximate DP")
 
 
 def variant(claim: StatedGuarantee) -> str:
     """The same in the registry's list of variants, which knows a Gaussian claim by the (ε, δ) that follows from it."""
-    known = flavour(claim)
-    return known if known in {"Pure DP", "Zero-concentrated DP"} else "Approximate DP"
+    name = flavour(claim)
+    return name if name in {"Pure DP", "Zero-concentrated DP"} else "Approximate DP"
 
 
 def _state_epsilon(

@@ -119,9 +119,9 @@ def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     counted = math.ceil(100 * Fraction(explanation["guess"]["right"]))
     words = f"At most {counted} of 100 guesses are right. A coin toss gets 50 right, above the line."
     squares = f"<figure style='margin:0'>{hundred_squares_svg(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
-    in_words = f"<h2 class='plain'>In plain words</h2>{_list(explanation['sentences'])}"
+    sentences = f"<h2 class='plain'>In plain words</h2>{_list(explanation['sentences'])}"
     limits = f"<h2 class='plain'>What is not protected</h2>{_list(explanation['not_protected'])}"
-    return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{in_words}{limits}</div></section>"
+    return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{sentences}{limits}</div></section>"
 
 
 def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
@@ -131,9 +131,9 @@ def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
         ("protects", unit_words(facts["unit"])),
         ("theorem", facts["limit"]["theorem"]),
     ]
-    claim_words = f"<p>{escape(facts['claim']['why'])}</p>{_pairs(rows)}"
+    claimed = f"<p>{escape(facts['claim']['why'])}</p>{_pairs(rows)}"
     if claim.guarantee is None:
-        return claim_words
+        return claimed
     points = [
         (percent(at["false_alarm"]), f"{math.floor(at['misses_at_least'] * 10_000) / 100:.2f} %")
         for at in facts["curve"]
@@ -142,7 +142,7 @@ def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
         "The attacker's least miss rate", ("false alarms", "misses at least"), points, numbers={0, 1}
     )
     curve = tradeoff_svg({"": claim.guarantee}, size=320)
-    return f"{claim_words}<div class='side'><div style='flex:0 1 20rem'>{curve}</div><div>{table}</div></div>"
+    return f"{claimed}<div class='side'><div style='flex:0 1 20rem'>{curve}</div><div>{table}</div></div>"
 
 
 def _budget(facts: Mapping[str, Any]) -> str:
@@ -167,15 +167,15 @@ def _layers(facts: Mapping[str, Any]) -> str:
     legend = " · ".join(
         f"<span class='mark {kind}'>{sign} {escape(mark)}</span>" for mark, (sign, kind) in _MARKS.items()
     )
-    layers = []
+    blocks = []
     for at, layer in enumerate(facts["layers"]):
         rows = "".join(_layer_row(line) for line in layer["lines"])
         width = 84 + 4 * at
-        layers.append(
+        blocks.append(
             f"<div class='layer' style='width:min(100%,{width}%);box-sizing:border-box'><h3>{escape(layer['layer'])}</h3>"
             f"<table><tbody>{rows}</tbody></table></div>"
         )
-    return f"<p class='soft'>{legend}</p>{''.join(layers)}"
+    return f"<p class='soft'>{legend}</p>{''.join(blocks)}"
 
 
 def _layer_row(line: Mapping[str, str]) -> str:
@@ -203,10 +203,10 @@ def _release_table(facts: Mapping[str, Any]) -> str:
 
 
 def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
-    cells = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
-    cells += [line["epsilon"], line["guarantee"], line["noise"], percent(line["spent_fraction_after"])]
-    cells += [who_words(line), line["status"]]
-    return [*cells, *([line["answer"] or "–"] if with_answers else [])]
+    shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
+    shown += [line["epsilon"], line["guarantee"], line["noise"], percent(line["spent_fraction_after"])]
+    shown += [who_words(line), line["status"]]
+    return [*shown, *([line["answer"] or "–"] if with_answers else [])]
 
 
 def _description(facts: Mapping[str, Any]) -> str:

@@ -183,8 +183,8 @@ class Store(ABC):
 
     def count(self) -> int:
         """How many rows there are."""
-        number: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
-        return number
+        rows: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
+        return rows
 
     def rows(self, start: int = 0) -> Iterator[LedgerRow]:
         """All rows from `start` on, in order, a page at a time."""

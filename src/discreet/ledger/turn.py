@@ -84,9 +84,9 @@ class ChargeSubject:
         cls, description: Facts | Description | None, *, compiled: bool, in_session: bool
     ) -> ChargeSubject:
         """As it was given; nothing is computed from a description that is not there."""
-        known = None if description is None else Description.of(description)
-        computed = check.flag(compiled=compiled) and known is not None
-        return cls(known, computed, check.flag(in_session=in_session))
+        version = None if description is None else Description.of(description)
+        computed = check.flag(compiled=compiled) and version is not None
+        return cls(version, computed, check.flag(in_session=in_session))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -170,9 +170,9 @@ class Turn:
         key = bill.fields["key"]
         if key is not None:
             self._refuse_another_question(bill)
-            known = self._store.answer_for_key(key)
-            if known is not None:
-                return entry_of(known)
+            answered = self._store.answer_for_key(key)
+            if answered is not None:
+                return entry_of(answered)
             before = pending_charge(self._store, key)
             if before is not None:
                 return before
@@ -187,8 +187,8 @@ class Turn:
             done = self._store.answer_for_key(reserved.key)
         if done is not None:
             return entry_of(done).answer
-        kept = chain.read_row(reserved)
-        repeated = {name: kept[name] for name in _REPEATED} | {"description": kept.get("description")}
+        fields = chain.read_row(reserved)
+        repeated = {name: fields[name] for name in _REPEATED} | {"description": fields.get("description")}
         self._append("committed", self.total, answer=answer, settles=reserved.number, **repeated)
         return answer
 
@@ -202,8 +202,8 @@ class Turn:
                 self._append("described", self.total, describes=description.facts)
             self.versions[description.digest] = description
 
-    def _append(self, kind: str, total: State, **said: Any) -> LedgerRow:
-        row = chain.next_row(self.last, kind, time=self.now, state=total.to_dict(), **said)
+    def _append(self, kind: str, total: State, **fields: Any) -> LedgerRow:
+        row = chain.next_row(self.last, kind, time=self.now, state=total.to_dict(), **fields)
         self._store.append(row)
         self.last, self.total = row, total
         return row
@@ -318,10 +318,10 @@ def _guarantee_json(guarantee: Guarantee) -> str:
     """The guarantee as text, from which it can be had again: an auditor recomputes the cost from it."""
     try:
         wire = guarantee.to_json()
-        known = from_json(wire) == guarantee
+        is_readable = from_json(wire) == guarantee
     except (DiscreetError, AssertionError, KeyError, TypeError, ValueError):
-        known = False
-    if known:
+        is_readable = False
+    if is_readable:
         return wire
     raise UnsupportedGuarantee(
         "DP203",

@@ -3,21 +3,21 @@
 
     call_quietly(predicate, record)  # its value, or None where it raises
     with callback_guard():           # once around a loop: nested calls then cost next to nothing
-        found = [call_quietly(key, record) for record in records]
+        keys = [call_quietly(key, record) for record in records]
 
-**Guarantee.** What comes back is the value, or `instead`. Nothing else does: no exception of any
-kind (`SystemExit`, `GeneratorExit` and a `KeyboardInterrupt` that the code raises itself included),
-no text, no warning. So no record decides whether there is an answer.
+**Guarantee.** The result is the value, or `instead`. No exception of any kind is raised (including
+`SystemExit`, `GeneratorExit` and a `KeyboardInterrupt` that the code raises itself), no text is
+shown, and no warning. So no record decides whether there is an answer.
 
-A real interruption still ends the call: Ctrl-C, or any other signal whose handler raises. Then the
-exception of the handler leaves, without a context, a cause or the frames that held a record.
+A real interruption still ends the call: Ctrl-C, or any other signal whose handler raises. The
+exception of the handler is raised without a context, a cause or the frames that held a record.
 
-Why it holds: while such code runs in the main thread, where Python runs handlers, the handlers of
-the signals below are wrapped. What a handler raised is remembered, so it is told from what the code
-raised. In other threads no handler runs, and every exception is the code's own.
+Why it holds: Python runs signal handlers in the main thread, and there the handlers of the signals
+below are wrapped. The wrapper remembers the exception of a handler, which distinguishes it from the
+exceptions of the code. In other threads no handler runs, and every exception is the code's own.
 
-What would break it: code that ends the process by itself (`os._exit`), that keeps or sends what it
-sees, or that takes long.
+What would break it: code that ends the process (`os._exit`), that stores or sends records, or whose
+running time depends on them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CallbackGuard:
             try:
                 self._begin()
             except BaseException:
-                # interrupted before it began: nothing of it may stay
+                # An interruption before the guard is complete must leave nothing behind.
                 self._end()
                 raise
         return self
@@ -86,7 +86,7 @@ class CallbackGuard:
         _local.guard = None
         self._warnings.__exit__(None, None, None)
         for number, handler in self._handlers.items():
-            # a function that set a handler of its own keeps it
+            # A handler that the function has set itself stays.
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
 
@@ -108,12 +108,12 @@ def callback_guard() -> CallbackGuard:
 
 
 def call_quietly(function: Callable[..., Any], *arguments: Any, instead: Any = None) -> Any:
-    """What the function returns; `instead` where it raises anything."""
+    """The result of the function, or `instead` if it raises anything."""
     with callback_guard() as guard:
         try:
-            found = function(*arguments)
-        except BaseException:  # noqa: BLE001 - whatever it is, its text and the fact itself would tell of a record
-            found = instead
+            result = function(*arguments)
+        except BaseException:  # noqa: BLE001 - the exception and its text could reveal a record
+            result = instead
         if guard.stopped is not None:
             raise guard.stopped
-        return found
+        return result

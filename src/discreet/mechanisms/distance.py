@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a distance function right? Every small data set is tried, with all of its neighbours.
+"""Checks a distance function on every small data set and all of its neighbours.
 
 check_distance(query, distance, domain=[0, 1, 5], bound=1, most=4)  # a proposed bound
 check_distance(winner, distance, domain="abc", most=5)  # a value that must not change at all
@@ -24,7 +24,7 @@ from discreet.privacy.unit import RELATIONS
 
 __all__ = ["check_distance"]
 
-_MOST_SETS = 200_000
+_MAX_DATA_SETS = 200_000
 
 Records = tuple[Any, ...]
 
@@ -39,16 +39,15 @@ def check_distance(
     most: int = 4,
     relation: str = "add-remove",
 ) -> int:
-    """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a
-    counterexample.
+    """Tries the distance on every bag of at most `most` records of a small domain.
 
-    **Guarantee.** What it raises is a true violation: two neighbours whose distances differ by more
-    than 1, or whose answers differ by more than `bound` (at all, in their canonical forms, if it is
-    None) although a distance is not 0. Else it returns the number of neighbouring pairs that it
-    looked at. Both conditions together are what propose.proof.md needs, so a distance that keeps
-    them on *all* data is safe, even if it is smaller than the true one.
+    **Guarantee.** If it raises DP205, the text has a counterexample: two neighbours whose distances
+    differ by more than 1, or whose answers differ by more than `bound` (at all, in their canonical
+    forms, if it is None) although a distance is not 0. Otherwise it returns the number of pairs of
+    neighbours that it tried. A distance that keeps both conditions on *all* data is safe, even if
+    it is smaller than the true one (propose.proof.md).
 
-    What it cannot see: data sets that are larger, and records that are not in the domain.
+    What it cannot see: larger data sets, and records that are not in the domain.
 
     >>> def spread(x): return max(x, default=0) - min(x, default=0)
     >>> def safe(x): return 0
@@ -61,7 +60,7 @@ def check_distance(
     check.choice(RELATIONS, relation=relation)
     letters = list(domain)
     limit = None if bound is None else _limit(bound)
-    if math.comb(len(letters) + check.whole(most=most), most) > _MOST_SETS:
+    if math.comb(len(letters) + check.whole(most=most), most) > _MAX_DATA_SETS:
         raise _too_many_error()
     known: dict[Records, tuple[Any, int]] = {}
 
@@ -72,16 +71,19 @@ def check_distance(
             known[places] = answer, distance_of(distance, records)
         return known[places]
 
-    looked_at = 0
-    for one, other in _neighbours(len(letters), most, relation):
-        (answer, near), (moved, far) = look_up(one), look_up(other)
-        looked_at += 1
-        if abs(near - far) > 1:
-            raise _wrong_distance_error(letters, one, near, (other, f"is at distance {_distance_text(far)}"))
-        if (near or far) and _apart(answer, moved, limit):
-            first, second, at = (one, other, near) if near else (other, one, far)
-            raise _wrong_distance_error(letters, first, at, (second, "has an answer that is too different"))
-    return looked_at
+    pairs = 0
+    for data, neighbour in _neighbours(len(letters), most, relation):
+        (answer, at), (other_answer, other_at) = look_up(data), look_up(neighbour)
+        pairs += 1
+        if abs(at - other_at) > 1:
+            words = f"is at distance {_distance_text(other_at)}"
+            raise _wrong_distance_error(letters, data, at, (neighbour, words))
+        if (at or other_at) and _differ(answer, other_answer, limit):
+            words = "has an answer that is too different"
+            if at:
+                raise _wrong_distance_error(letters, data, at, (neighbour, words))
+            raise _wrong_distance_error(letters, neighbour, other_at, (data, words))
+    return pairs
 
 
 def _neighbours(letters: int, most: int, relation: str) -> Iterator[tuple[Records, Records]]:
@@ -106,7 +108,7 @@ def _limit(bound: Any) -> Fraction:
     return widest(bound)
 
 
-def _apart(answer: Any, other: Any, limit: Any) -> bool:
+def _differ(answer: Any, other: Any, limit: Fraction | None) -> bool:
     return bool(answer != other) if limit is None else abs(as_ratio(answer) - as_ratio(other)) > limit
 
 
@@ -121,7 +123,7 @@ def _wrong_distance_error(
     return UnsupportedGuarantee(
         "DP205",
         f"the distance of {first} is {_distance_text(at)}, but its neighbour {second} {neighbour[1]}.",
-        why="a distance moves by 1 at most, and is 0 on both of two neighbours whose answers are not safe.",
+        why="neighbours have distances that differ by at most 1, and both are 0 if their answers differ too much.",
         fix="correct the distance; 0 is always safe",
     )
 
@@ -129,7 +131,7 @@ def _wrong_distance_error(
 def _too_many_error() -> BadParameter:
     return BadParameter(
         "DP102",
-        f"there are more than {_MOST_SETS:,} data sets of that many records.",
-        why="every one of them is tried.",
+        f"there are more than {_MAX_DATA_SETS:,} data sets of that many records.",
+        why="the check tries every data set.",
         fix="most=3, or a smaller domain",
     )

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records to exact numbers: every record counts as something public, and sums are exact whatever
-their order.
+"""Records to exact numbers: the rules for values that are not numbers, and exact sums.
 
 The rules, each a function of one record alone:
 
-- what is no real number (None, text, a list, NaN) counts as the middle of the bounds;
-- every other number counts as the nearest number within the bounds, the infinities too;
-- a function of a record that raises, or returns what is no number, counts as if it had returned
-  NaN.
+- a value that is not a real number (None, text, a list, NaN) counts as the middle of the bounds;
+- every other number is clipped to the bounds, the infinities too;
+- if a function of a record raises or returns no number, it counts as NaN.
 
 **Guarantee.** No record changes what another one counts as, and none causes an error or a warning.
 `total` and `total_of_squares` are the mathematical sums of the floats that they are given.
@@ -17,12 +15,11 @@ depend on all records: one text would make texts of all numbers. A float is a wh
 power of two; whole numbers of one power are summed in int64, split so that a chunk cannot overflow,
 and the powers meet in Python's integers.
 
-A number that a caller computed from the records and passes on counts as itself, exactly; what is no
-finite number counts as 0 (`finite`). That is one fixed rule for all data, so that no record decides
-whether there is an answer. A sensitivity must be true of the numbers as they count.
+A number that a caller computed from the records counts as itself, exactly; a value that is not a
+finite number counts as 0 (`finite`). That is one fixed rule for all data, so no record decides
+whether there is an answer. A sensitivity must hold for the numbers as they count.
 
-What would break it: a function that is not a function of the record alone; callbacks.py says how
-one is called.
+What would break it: a function that depends on more than the record. callbacks.py calls it.
 """
 
 from __future__ import annotations
@@ -65,33 +62,33 @@ def rows(records: Any) -> list[Any]:
     raise BadParameter(
         "DP104",
         f"records must be a list or an array, not {type(records).__name__}.",
-        why="a question is asked of each record by itself.",
+        why="the query is computed for each record by itself.",
         fix="pass [record, record, …] or a one-dimensional array",
     )
 
 
 def results(function: Function, records: Any) -> list[Any]:
-    """The function of each record; None where it raises."""
+    """The function of each record; None if it raises."""
     listed = rows(records)
     with callback_guard():
         return [call_quietly(function, record) for record in listed]
 
 
 def numbers_within(records: Any, low: float, high: float, of: Function | None = None) -> Floats:
-    """What each record (or the function `of` each record) counts as, by the rules above."""
+    """Each record, or the function `of` each record, as a number by the rules above."""
     values = _floats(records) if of is None else _each(results(of, records))
     middle = low + (high - low) / 2
     return np.clip(np.where(np.isnan(values), middle, values), low, high)
 
 
 def number(value: Any) -> float:
-    """The value as a float; an infinity where it is too large, NaN where it is no real number."""
-    found: float = value if type(value) is float else call_quietly(_float, value, instead=math.nan)
-    return found
+    """The value as a float; an infinity if it is too large, NaN if it is not a real number."""
+    result: float = value if type(value) is float else call_quietly(_float, value, instead=math.nan)
+    return result
 
 
 def finite(value: Any) -> Number:
-    """The value as the number that it is, not rounded; 0 where it is no finite real number. True counts as 1."""
+    """The exact value of a number; 0 if it is not a finite real number. True counts as 1."""
     if type(value) is int:
         return value
     if isinstance(value, np.ndarray) and not value.ndim:
@@ -105,8 +102,8 @@ def finite(value: Any) -> Number:
 def finite_numbers(values: Any) -> Any:
     """One number, or an array of numbers in the shape of the values, each as `finite` says.
 
-    The shape is public, and so is the type of an array: one that is declared to hold no numbers is
-    refused.
+    The shape and the declared type of an array are public: an array that is not declared to hold
+    numbers is refused.
     """
     if isinstance(values, list | tuple):
         return _finite_list(values)
@@ -124,7 +121,7 @@ def finite_numbers(values: Any) -> Any:
         return _finite_array(list(array.ravel()), array.shape)
     raise BadParameter(
         "DP104",
-        "the values must be numbers, and this array is declared to hold something else.",
+        "the values must be numbers, and this array is declared to hold another type.",
         why="noise is added to numbers.",
         fix="pass an array of numbers, such as values.astype(float)",
     )
@@ -142,11 +139,11 @@ def _finite_list(values: Any, depth: int = 0) -> Any:
 
 
 def _finite_array(values: list[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Elements as exact numbers; plain floats and small whole numbers as arrays of theirs, which are quick."""
+    """The elements as exact numbers; float64 or int64 arrays if all are floats or small integers."""
     kinds = set(map(type, values))
     if kinds <= {float, np.float64}:
-        found = np.array(values, np.float64)
-        return np.where(np.isfinite(found), found, 0.0).reshape(shape)
+        floats = np.array(values, np.float64)
+        return np.where(np.isfinite(floats), floats, 0.0).reshape(shape)
     if kinds == {int} and -_SMALL < min(values) <= max(values) < _SMALL:
         return np.array(values, np.int64).reshape(shape)
     with callback_guard():
@@ -155,9 +152,9 @@ def _finite_array(values: list[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def is_true(value: Any) -> bool:
-    """Whether a condition holds: True, or a number other than zero. Everything else does not."""
-    found = number(value)
-    return not math.isnan(found) and found != 0
+    """Whether a condition holds: it is True, or a number other than zero."""
+    as_number = number(value)
+    return not math.isnan(as_number) and as_number != 0
 
 
 def total(values: Floats) -> Fraction:
@@ -200,8 +197,8 @@ def _floats(records: Any) -> Floats:
             raise BadParameter(
                 "DP104",
                 f"records must be one-dimensional, not {array.ndim}-dimensional.",
-                why="a record is one number here.",
-                fix="pass one column, or say which number of a record is meant: of=lambda row: row[0]",
+                why="each record must be one number.",
+                fix="pass one column, or name the number of a record: of=lambda row: row[0]",
             )
         if array.ndim and array.dtype.kind in "biuf":
             with np.errstate(all="ignore"):

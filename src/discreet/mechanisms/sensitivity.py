@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far one record moves an answer: anywhere, here, at a distance from here, and smoothly.
+"""Global, local and smooth sensitivity: how far one record moves an answer.
 
-    GlobalSensitivity(10)  # the most, over all data: public
-    LocalAtDistance(at=my_callback, at_most=10)  # the most within j changes of these data: secret
+    GlobalSensitivity(10)  # over all data: public
+    LocalAtDistance(at=my_callback, at_most=10)  # within j changes of these data: secret
     LocalAtDistance(…).smooth(0.1)  # a SmoothBound: max over j of e^(-0.1 j) at(data, j)
-    check_callback(f, my_callback, domain=[0, 1, 5], size=3)  # tries all small data, and refuses a wrong callback
+    check_callback(f, my_callback, domain=[0, 1, 5], size=3)  # tries all small data sets
 
-With f the answer, ~ the neighbouring relation and d its distance, the four are
+Let f be the answer, ~ the neighbouring relation and d its distance:
 
     GS = max over x ~ x' of |f(x) - f(x')|               LS(x) = max over x' ~ x of |f(x) - f(x')|
     LS(x, j) = max of LS(y) over d(x, y) <= j            SS(x, t) = max over j of e^(-t j) LS(x, j)
@@ -16,8 +16,8 @@ neighbours (Nissim, Raskhodnikova, Smith 2007). What `SmoothBound.bound` returns
 and is (t + 2**-31)-smooth, if the callback keeps two rules: at(x, 0) >= LS(x), and at(x, j) <=
 at(x', j + 1) for all neighbours (smooth.proof.md, §3).
 
-What would break it: a callback that breaks a rule. `check_callback` looks for that.
-Only the global sensitivity is public. The others are functions of the data and must not leave.
+What would break it: a callback that breaks a rule; `check_callback` searches for a counterexample.
+Only the global sensitivity is public. The others depend on the data and must not be released.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ __all__ = [
     "check_smooth_bound",
 ]
 
-SLACK = 2.0**-31  # by what share a computed bound may be too large; it is never too small
-FLOOR = 2.0**-200  # of the greatest bound: no bound is smaller
+SLACK = 2.0**-31  # the relative excess of a computed bound; it is never too small
+FLOOR = 2.0**-200  # the least bound, as a share of the greatest
 UP = 1.0 + 2.0**-32
 LEAST_SMOOTHING, MOST_SMOOTHING = 2.0**-20, 50.0
-_MOST_DATA = 20_000  # data sets that a check may enumerate
-_CLOSE = 1e-9  # rounding in somebody's callback is no counterexample
+_MAX_DATA_SETS = 20_000  # that a check may enumerate
+_CLOSE = 1e-9  # rounding in a callback is not a counterexample
 
 Data = tuple[Any, ...]
 Answer = Callable[[Any], Any]
@@ -58,7 +58,7 @@ AtDistance = Callable[[Any, int], Any]
 @check.named_fields
 @dataclass(frozen=True)
 class GlobalSensitivity:
-    """How far one record moves the answer, whatever the data: a public number.
+    """How far one record moves the answer on any data: a public number.
 
     >>> GlobalSensitivity(10).value
     10
@@ -75,12 +75,11 @@ class GlobalSensitivity:
 @check.named_fields
 @dataclass(frozen=True)
 class LocalAtDistance:
-    """How far one record moves the answer on any data within j changes of these: a callback
-    `at(data, j)`.
+    """How far one record moves the answer on data within j changes: a callback `at(data, j)`.
 
-    `at_most` is the global sensitivity, or anything above it: public and finite. What the callback
-    raises, and a value that is negative, infinite or no number, counts as `at_most`: an error would
-    tell of the data.
+    `at_most` is the global sensitivity or a bound on it: public and finite. If the callback raises,
+    or returns a value that is negative, infinite or not a number, the value is `at_most`: an error
+    would reveal something about the data.
 
     >>> counts = LocalAtDistance(at=lambda records, j: 1.0, at_most=1.0)
     >>> counts.local([1, 2]), counts.at_distance([1, 2], 3)
@@ -96,9 +95,9 @@ class LocalAtDistance:
         check.moderate(at_most=self.at_most)
 
     def at_distance(self, data: object, distance: int) -> float:
-        """The callback's value, or `at_most` where it has none."""
-        found = number(call_quietly(self.at, data, distance))
-        return min(found, float(self.at_most)) if found >= 0 else float(self.at_most)
+        """The callback's value, or `at_most` if it has none."""
+        value = number(call_quietly(self.at, data, distance))
+        return min(value, float(self.at_most)) if value >= 0 else float(self.at_most)
 
     def local(self, data: object) -> float:
         """The local sensitivity."""
@@ -109,12 +108,13 @@ class LocalAtDistance:
         t = read_smoothing(smoothing)
 
         def smooth_bound(data: Any) -> float:
-            best, most, j = FLOOR * float(self.at_most), float(self.at_most), 0
+            at_most, j = float(self.at_most), 0
+            bound = FLOOR * at_most
             with callback_guard():
-                while math.exp(-t * j) * most > best:
-                    best = max(best, math.exp(-t * j) * self.at_distance(data, j))
+                while math.exp(-t * j) * at_most > bound:
+                    bound = max(bound, math.exp(-t * j) * self.at_distance(data, j))
                     j += 1
-            return clamp_bound(best, most)
+            return clamp_bound(bound, at_most)
 
         return SmoothBound(smooth_bound, t, self.at_most)
 
@@ -122,12 +122,11 @@ class LocalAtDistance:
 @check.named_fields
 @dataclass(frozen=True)
 class SmoothBound:
-    """A function of the data that is at least the local sensitivity and changes by at most
-    e^smoothing with one record.
+    """A smooth upper bound on the local sensitivity: one record changes it by at most e^smoothing.
 
-    **Guarantee.** None of its own: whoever makes one states that `bound` is at least the local
-    sensitivity and smooth. `check_smooth_bound` tries it on small data. `at_most` is the global
-    sensitivity, or anything above it.
+    **Guarantee.** None of its own: the caller states that `bound` is at least the local sensitivity
+    and smooth. `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity or a
+    bound on it.
 
     >>> SmoothBound(lambda records: 1.0, smoothing=0.1, at_most=1.0).smoothing
     0.1
@@ -144,10 +143,9 @@ class SmoothBound:
 
 @dataclass(frozen=True)
 class Universe:
-    """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records
-    under "add-remove".
+    """All data sets of `size` records of a small domain; under "add-remove" of up to `size` records.
 
-    Data are tuples in sorted order: the answer is a function of a bag.
+    Data sets are sorted tuples: the answer is a function of a bag.
 
     >>> tiny = Universe([0, 1], size=2)
     >>> list(tiny.all())
@@ -163,11 +161,11 @@ class Universe:
     def __post_init__(self) -> None:
         check.whole(size=self.size)
         check.choice(RELATIONS, relation=self.relation)
-        if math.comb(len(self.domain) + self.size, self.size) > _MOST_DATA:
+        if math.comb(len(self.domain) + self.size, self.size) > _MAX_DATA_SETS:
             raise BadParameter(
                 "DP102",
-                f"this domain and size make more than {_MOST_DATA} data sets.",
-                why="a check tries all of them.",
+                f"this domain and size make more than {_MAX_DATA_SETS} data sets.",
+                why="the check tries every data set.",
                 fix="domain=[0, 1, 5], size=3",
             )
 
@@ -185,12 +183,12 @@ class Universe:
         bases: Iterable[Data] = (
             shorter if self.relation == "replace" else ([data] if len(data) < self.size else [])
         )
-        order = {record: place for place, record in enumerate(self.domain)}
+        order = {record: index for index, record in enumerate(self.domain)}
         for base, record in itertools.product(bases, self.domain):
             yield tuple(sorted((*base, record), key=order.__getitem__))
 
     def local(self, f: Answer) -> dict[Data, float]:
-        """LS of every data set, by trying all neighbours."""
+        """The local sensitivity of every data set, by trying all neighbours."""
         values = {data: float(f(list(data))) for data in self.all()}
         return {
             data: max((abs(values[data] - values[other]) for other in self.neighbours(data)), default=0.0)
@@ -198,7 +196,7 @@ class Universe:
         }
 
     def local_at_distance(self, f: Answer, furthest: int) -> list[dict[Data, float]]:
-        """LS(·, 0), LS(·, 1), …: each is the greatest of the one before over the neighbours."""
+        """LS(·, 0), LS(·, 1), …, each the greatest value of the level before over all neighbours."""
         levels = [self.local(f)]
         for _ in range(furthest):
             last = levels[-1]
@@ -210,12 +208,11 @@ class Universe:
 def check_callback(
     f: Answer, ls_at_distance: AtDistance, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """Try a local-sensitivity-at-distance callback on all small data; raise DP205 with what it
-    breaks.
+    """Tries a local-sensitivity-at-distance callback on all small data; raises DP205 if it is wrong.
 
-    **Guarantee.** If it raises, the callback is wrong: the text has a rule and data of *your*
-    domain that break it. If it does not, the callback keeps the rules on all data of that domain
-    and size, and no more is known: larger data are a matter of proof.
+    **Guarantee.** If it raises, the callback is wrong: the text names a rule and data of *your*
+    domain that break it. If it does not raise, the callback keeps the rules on all data of that
+    domain and size. Larger data need a proof.
 
     >>> import statistics
     >>> def gap(x, j):
@@ -226,16 +223,16 @@ def check_callback(
     """
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
-    claimed = {x: [_claim(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
+    stated = {x: [_stated_value(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
     for x in local:
-        if not all(0 <= value < math.inf for value in claimed[x]):
+        if not all(0 <= value < math.inf for value in stated[x]):
             raise _wrong_callback_error("it is not a finite number that is zero or more", x)
-        if _exceeds(local[x], claimed[x][0]):
+        if _exceeds(local[x], stated[x][0]):
             raise _wrong_callback_error("at distance 0 it is below the local sensitivity", x)
-        if any(_exceeds(a, b) for a, b in itertools.pairwise(claimed[x])):
+        if any(_exceeds(a, b) for a, b in itertools.pairwise(stated[x])):
             raise _wrong_callback_error("it falls as the distance grows", x)
         for y in universe.neighbours(x):
-            if any(_exceeds(a, b) for a, b in zip(claimed[x], claimed[y][1:], strict=False)):
+            if any(_exceeds(a, b) for a, b in zip(stated[x], stated[y][1:], strict=False)):
                 raise _wrong_callback_error("it exceeds a neighbour's value at one step more", x, y)
 
 
@@ -243,14 +240,13 @@ def check_callback(
 def check_smooth_bound(
     f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every
-    neighbour's.
+    """Tries a smooth bound on all small data: it is at least the local sensitivity, and smooth.
 
     **Guarantee.** If it raises DP205, the bound is wrong on data of your domain. If it does not
-    raise, the bound is right on all data of that domain and size, and nothing is known about larger
-    data.
+    raise, the bound is right on all data of that domain and size. Larger data need a proof.
 
-    >>> check_smooth_bound(sum, SmoothBound(lambda records: 1.0, 0.1, at_most=1.0), domain=[0, 1], size=3)
+    >>> bound = SmoothBound(lambda records: 1.0, 0.1, at_most=1.0)
+    >>> check_smooth_bound(sum, bound, domain=[0, 1], size=3)
     """
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
@@ -266,25 +262,25 @@ def check_smooth_bound(
                 raise _wrong_callback_error("it changes by more than e^smoothing between neighbours", x, y)
 
 
-def clamp_bound(value: float, most: float) -> float:
-    """The value in [FLOOR · most, most], rounded up past every rounding before it: a floor keeps a bound smooth."""
-    return max(min(value, most), FLOOR * most) * UP
+def clamp_bound(value: float, at_most: float) -> float:
+    """The value clipped to [FLOOR · at_most, at_most] and rounded up; a floor keeps a bound smooth."""
+    return max(min(value, at_most), FLOOR * at_most) * UP
 
 
 def read_smoothing(smoothing: Any) -> float:
-    """The smoothing parameter t, if it is one that the numerics know."""
+    """The validated smoothing parameter t."""
     t = check.positive(smoothing=smoothing)
     if not LEAST_SMOOTHING <= t <= MOST_SMOOTHING:
         raise BadParameter(
             "DP102",
             f"smoothing must lie between 2**-20 and {MOST_SMOOTHING:g}, not {t!r}.",
-            why="with less, the bound is the global sensitivity and slow to find; with more, no noise is private.",
+            why="a smaller one gives the global sensitivity, slowly; with a greater one no noise is private.",
             fix="smoothing=0.1",
         )
     return t
 
 
-def _claim(callback: AtDistance, data: Data, distance: int) -> float:
+def _stated_value(callback: AtDistance, data: Data, distance: int) -> float:
     try:
         return number(callback(list(data), distance))
     except Exception as error:
@@ -299,7 +295,7 @@ def _wrong_callback_error(rule: str, data: Data, neighbour: Data | None = None) 
     where = f"on {list(data)!r}" + ("" if neighbour is None else f" and its neighbour {list(neighbour)!r}")
     return UnsupportedGuarantee(
         "DP205",
-        f"the sensitivity is wrong {where} of the domain that was tried: {rule}.",
-        why="noise would be too small for some data, and the guarantee would not hold for anybody.",
+        f"the sensitivity is wrong {where} of the domain: {rule}.",
+        why="the noise would be too small for some data, and the guarantee would be false.",
         fix="derive LS(x, j) = max of LS(y) over all y within j changes of x, or a bound above it",
     )

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact randomness: integers whose distribution is the stated one, to the last bit, from a
-cryptographic source.
+"""Exact noise: integers with exactly the stated distribution, from a cryptographic source.
 
 Read in this order:
 
-    source.py      uniform words, fork-safe and thread-safe; who draws, and whether the draw is private
+    source.py      uniform words, fork-safe and thread-safe, and whether they are private
     enclosure.py   exp, log and the normal tail as integer intervals of any precision
-    lazy.py        a uniform real of which 64 bits are known and more are drawn on demand  (+ lazy.proof.md)
+    lazy.py        a uniform real whose bits are drawn on demand
     coin.py        Bernoulli(p), Bernoulli(exp(-x))
     integer.py     uniform, geometric, discrete Laplace, rounded Gaussian, discrete Gaussian
-    wide.py        the same noise at large scales: a block of numbers, and a place in it
+    wide.py        the same noise at large scales: a block of numbers, and a position in it
     tails.py       powers, Student's t and the inverse of sinh as integer intervals
-    heavy.py       Cauchy, Student's t, Lomax, log-normal mixtures: any real scale, rounded           (+ heavy.proof.md)
-    race.py        which of many noisy scores is the largest
-    grid.py        reals to a lattice and back
+    heavy.py       Cauchy, Student's t, Lomax, log-normal mixtures: any real scale, rounded
+    race.py        the largest of many noisy scores
+    grid.py        rounding of reals to multiples of a power of two, and back
 
-Nothing here knows what the randomness is for.
+Mechanisms decide how the noise is used. The proofs are in lazy.proof.md and heavy.proof.md.
 """
 
 from __future__ import annotations

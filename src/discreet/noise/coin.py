@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coins with exactly the stated bias.
+"""Coins with exactly the stated probability.
 
-    bernoulli(Fraction(1, 3))       # True with probability 1/3
-    bernoulli(0.1, size=1_000_000)  # with the probability that the float 0.1 is, to the last bit
-    bernoulli_exp_minus(0.5)        # True with probability exp(-1/2)
+    bernoulli(Fraction(1, 3))  # True with probability 1/3
+    bernoulli(0.1, size=1_000_000)  # with the exact value of the float 0.1 as probability
+    bernoulli_exp_minus(0.5)  # True with probability exp(-1/2)
 
-Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unless they agree with
-the first 64 bits of p; then more bits are drawn. A probability of 0 or 1 is never left to chance.
+Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U decide it unless they equal the
+first 64 bits of p; then more bits are drawn. A probability of 0 or 1 gives a certain result.
 """
 
 from __future__ import annotations
@@ -83,30 +83,32 @@ def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools:
     """
     shape = shape_of(x, size)
     if not is_many(x):
-        number, one = check.not_negative(x=x), as_ratio(x)
+        number, ratio_of_x = check.not_negative(x=x), as_ratio(x)
         if shape is None:
-            return head_exp_minus(number, lambda: one, current())
-        heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: one, current())
+            return head_exp_minus(number, lambda: ratio_of_x, current())
+        heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: ratio_of_x, current())
         return cast("bool | Bools", in_shape(heads, shape))
-    many = as_floats(broadcast(x, shape))
-    if not (np.isfinite(many).all() and (many >= 0).all()):
+    exponents = as_floats(broadcast(x, shape))
+    if not (np.isfinite(exponents).all() and (exponents >= 0).all()):
         raise _not_probabilities_error()
-    exact = many.copy()
-    return cast(
-        "bool | Bools", in_shape(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
-    )
+    exact = exponents.copy()
+    heads = heads_exp_minus(exponents, lambda i: Fraction(float(exact[i])), current())
+    return cast("bool | Bools", in_shape(heads, shape))
 
 
 def heads_exp_minus(x: Floats, exact: Callable[[int], Fraction], source: Source) -> Bools:
-    """One coin of bias exp(-x) per element; overwrites x, which may be wrong by a little: see lazy.proof.md."""
+    """One coin of probability exp(-x) per element; overwrites x, which may be slightly rounded.
+
+    lazy.proof.md, §3, bounds the rounding.
+    """
     words = source.words(x.size)
     u = lazy.unit(words)
     u -= np.exp(np.negative(x, out=x), out=x)
     heads: Bools = u < 0.0
     unclear = np.abs(u, out=u) < SLACK
     if unclear.any():
-        for place in map(int, np.flatnonzero(unclear)):
-            heads[place] = _exactly(int(words[place]), exact(place), source)
+        for i in map(int, np.flatnonzero(unclear)):
+            heads[i] = _exactly(int(words[i]), exact(i), source)
     return heads
 
 
@@ -122,7 +124,7 @@ def _exactly(word: int, exponent: Fraction, source: Source) -> bool:
 
 
 def flip(p: Fraction, uniform: Uniform) -> bool:
-    """The coin of bias p that this uniform real decides: the definition that the others must agree with."""
+    """The coin of probability p that this uniform real decides: the definition of all others."""
     return p > 0 and (p >= 1 or uniform.below(lambda bits: ratio(p, bits)))
 
 
@@ -149,15 +151,15 @@ def _coins(chances: Floats, source: Source) -> Bools:
 
 
 def _decide(heads: Bools, words: Words, first: Any, p: Callable[[int], Fraction], source: Source) -> None:
-    """Settle the coins whose 64 bits are the first 64 bits of their probability."""
-    for place in np.flatnonzero(words == first):
-        heads[place] = flip(p(int(place)), Uniform(source, int(words[place]), 64))
+    """Decides the coins whose 64 bits equal the first 64 bits of their probability."""
+    for i in map(int, np.flatnonzero(words == first)):
+        heads[i] = flip(p(i), Uniform(source, int(words[i]), 64))
 
 
 def _not_probabilities_error() -> BadParameter:
     return BadParameter(
         "DP102",
-        "every probability must lie in [0, 1], and every exponent be finite and zero or more.",
-        why="a coin has no other bias.",
+        "every probability must lie in [0, 1], and every exponent must be finite and zero or more.",
+        why="no coin has another probability.",
         fix="pass numbers in that range, for example 0.5",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reals to a lattice of dyadic step and back, in exact integers.
+"""Rounds reals to a grid of dyadic step, in exact integers, and back.
 
     grid = Grid.for_noise(scale=2.0, sensitivity=0.1)
     cells = grid.cells([1.25, 7.0])                      # floor(x / step + 1/2), exactly
@@ -34,10 +34,10 @@ from discreet.errors import BadParameter
 from discreet.exact import as_ratio, binary_above
 from discreet.noise.scales import Number, Numbers, is_many
 
-# the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
+# The step is at most scale / 2**10, so rounding adds less than 1e-7 of the variance.
 FINE_BITS = 10
 COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector
-_LEAST, _MOST = -960, 900  # exponents whose steps and cells stay inside float64
+_MIN_EXPONENT, _MAX_EXPONENT = -960, 900  # steps and cells stay inside float64
 _INT64_BITS = 62
 
 
@@ -56,23 +56,22 @@ class Grid:
     exponent: int
 
     def __post_init__(self) -> None:
-        if not _LEAST <= self.exponent <= _MOST:
+        if not _MIN_EXPONENT <= self.exponent <= _MAX_EXPONENT:
             raise BadParameter(
                 "DP108",
-                f"the exponent of a grid must lie between {_LEAST} and {_MOST}, not {self.exponent}.",
-                why="beyond that a multiple of the step is no number that float64 can hold.",
+                f"the exponent of a grid must lie between {_MIN_EXPONENT} and {_MAX_EXPONENT}, not {self.exponent}.",
+                why="float64 cannot hold multiples of other steps.",
                 fix="measure in another unit, so that values and noise are nearer to 1",
             )
 
     @classmethod
     def for_noise(cls, scale: Number, sensitivity: Number, dimension: int = 1, norm: int = 1) -> Grid:
-        """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity
-        little.
+        """The coarsest grid with step <= scale / 2**10 that enlarges the sensitivity only a little.
 
-        Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the
-        step is so fine that the loss is at most a share of 2**-10. Rounding a vector of d numbers
-        adds d cells to an l1 distance and sqrt(d) to an l2 distance, so its step is finer by that;
-        where that is more than 2**10 a share of 2**-6 may be lost, because noise on a still finer
+        If the sensitivity is a multiple of the step, the sensitivity of one number does not grow;
+        otherwise it grows by at most a share of 2**-10. Rounding a vector of d numbers adds d cells
+        to an l1 distance and sqrt(d) to an l2 distance, so the step is finer by that factor. If the
+        factor exceeds 2**10, the sensitivity may grow by a share of 2**-6, because noise on a finer
         grid is slow to draw.
         """
         check.positive(scale=scale)
@@ -94,8 +93,7 @@ class Grid:
     @overload
     def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]: ...
     def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]:
-        """floor(x / step + 1/2) for each value: an int for a number, an array of int64 (or of ints)
-        for many.
+        """floor(x / step + 1/2) of each value: an int, or an array of int64 (or of ints).
 
         NaN and the infinities are refused, or replaced by the number `instead`.
         """
@@ -113,7 +111,7 @@ class Grid:
         return as_ratio(amount) / self.step
 
     def sensitivity(self, distance: Number) -> int:
-        """How many cells apart two numbers can be rounded whose distance is at most this."""
+        """The greatest distance in cells of two rounded numbers within this distance."""
         check.not_negative(distance=distance)
         return math.ceil(self.in_cells(distance))
 
@@ -136,7 +134,7 @@ class Grid:
     def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]:
         """cells * step as the nearest float64, then cast; a plain float for a plain int."""
         array = np.asarray(cells)
-        # integer to float64 rounds correctly, and the power of two is exact
+        # The conversion to float64 rounds correctly, and the power of two is exact.
         if array.dtype.kind in "iu":
             exact = array.astype(np.float64)
             exact *= 2.0**self.exponent
@@ -177,7 +175,8 @@ class Grid:
 def _finite(value: Any, instead: Any) -> Fraction:
     try:
         return as_ratio(value)
-    except (OverflowError, ValueError):  # what a Fraction says of an infinity and of NaN
+    # An infinity or NaN.
+    except (OverflowError, ValueError):
         if instead is None:
             raise _not_numbers_error() from None
         return as_ratio(instead)
@@ -217,6 +216,6 @@ def _not_numbers_error() -> BadParameter:
     return BadParameter(
         "DP101",
         "values must be finite numbers.",
-        why="NaN and the infinities lie on no grid, and noise cannot hide them.",
-        fix="pass instead=0.0, or another public number that takes their place",
+        why="NaN and the infinities are on no grid, and noise cannot hide them.",
+        fix="pass instead=0.0, or another public number to replace them",
     )

@@ -6,13 +6,13 @@ kinds of Gaussian.
     rounded_gaussian(scale=10.0)  # floor(scale * N + 1/2) for a standard normal N
     discrete_gaussian(scale=Fraction(1, 3), size=5)  # P(z) proportional to exp(-z² / (2 scale²))
 
-A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`; a float
-stands for the number it is, to the last bit. Without a size, one scale gives an int; else the
-answer is an int64 array.
+A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`. A float
+stands for its exact value. Without a size, one scale gives an int; otherwise the result is an int64
+array.
 
-Why it holds: `lazy.draw` with the tails that are written here; from a scale of 2**21 on,
-`wide.draw` with the same tails on a coarser grid, so that a large scale takes no longer. What would
-break it: see lazy.proof.md.
+Why it holds: `lazy.draw` with the tails below; from a scale of 2**21 on, `wide.draw` with the same
+tails on a coarser grid, so that a large scale takes no longer. What would break it: see
+lazy.proof.md.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from discreet.noise.wide import Wide, WideGaussian, WideGeometric, WideLaplace
 
 Places = npt.NDArray[np.intp]
 
-_ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
-# below this one element by itself is left open so seldom that the plain way is faster
+_ROUND = 4 * lazy.CHUNK  # elements of one round of rejection sampling
+# Below this scale a single element rarely needs exact arithmetic, so `lazy` is faster than `wide`.
 _WIDE_ALONE = 2**28
 
 
@@ -64,8 +64,7 @@ def uniform(below: int, size: int | Sequence[int]) -> Integers: ...
 @overload
 def uniform(below: int, size: Size = None) -> int | Integers: ...
 def uniform(below: int, size: Size = None) -> int | Integers:
-    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too
-    large.
+    """Whole numbers 0, 1, …, below - 1, all equally likely: leading bits with rejection.
 
     **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
 
@@ -147,9 +146,9 @@ def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
 def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
     """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
 
-    Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2
-    scale²)) (Canonne, Kamath, Steinke 2020). The distribution is right for any t; with t =
-    ceil(scale), of the scale as a float, about three in four are kept.
+    Rejection sampling: a discrete Laplace of scale t is accepted with probability exp(-(|z| -
+    scale²/t)² / (2 scale²)) (Canonne, Kamath, Steinke 2020). The distribution is exact for any t;
+    with t = ceil(scale), of the scale as a float, about three in four are accepted.
 
     **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
 
@@ -167,11 +166,11 @@ def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
         pending = np.arange(chunk.size)
         while pending.size:
             tries = pending.repeat(max(1, 1024 // pending.size))
-            proposals, kept = _proposals(scales, tries + start, source)
-            chunk[tries[kept]] = proposals[kept]
-            found = np.zeros(chunk.size, np.bool_)
-            found[tries[kept]] = True
-            pending = pending[~found[pending]]
+            proposals, accepted = _proposals(scales, tries + start, source)
+            chunk[tries[accepted]] = proposals[accepted]
+            has_sample = np.zeros(chunk.size, np.bool_)
+            has_sample[tries[accepted]] = True
+            pending = pending[~has_sample[pending]]
     return cast("int | Integers", in_shape(out, shape))
 
 
@@ -181,13 +180,13 @@ def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
     middle = sigma * (sigma / broad)
     while True:
         sample = int(_draw(_LAPLACE, broad, None))
-        off = (abs(sample) - middle) / sigma
-        if head_exp_minus(0.5 * off * off, lambda: _exponent(exact, int(broad), sample), source):  # noqa: B023
+        y = (abs(sample) - middle) / sigma
+        if head_exp_minus(0.5 * y * y, lambda: _exponent(exact, int(broad), sample), source):  # noqa: B023
             return sample
 
 
 def _proposals(scales: Scales, tries: Places, source: Source) -> tuple[Integers, Bools]:
-    """One proposal for each place in `tries`, and whether it is kept."""
+    """One proposal for each index in `tries`, and whether it is accepted."""
     sigma = scales.part(tries)
     broad = float(math.ceil(sigma)) if isinstance(sigma, float) else np.ceil(sigma)
     proposals = (
@@ -195,17 +194,17 @@ def _proposals(scales: Scales, tries: Places, source: Source) -> tuple[Integers,
         if isinstance(broad, float)
         else _draw_each(_LAPLACE, broad, source)
     )
-    off = np.abs(proposals).astype(np.float64)
-    off -= sigma * (sigma / broad)
-    off /= sigma
-    off *= off
-    off *= 0.5
+    exponents = np.abs(proposals).astype(np.float64)
+    exponents -= sigma * (sigma / broad)
+    exponents /= sigma
+    exponents *= exponents
+    exponents *= 0.5
 
     def exponent(i: int) -> Fraction:
         t = broad if isinstance(broad, float) else broad[i]
         return _exponent(scales.ratio(int(tries[i])), int(t), int(proposals[i]))
 
-    return proposals, heads_exp_minus(off, exponent, source)
+    return proposals, heads_exp_minus(exponents, exponent, source)
 
 
 def _exponent(scale: Fraction, t: int, sample: int) -> Fraction:
@@ -216,7 +215,7 @@ def _exponent(scale: Fraction, t: int, sample: int) -> Fraction:
 
 @dataclass(frozen=True)
 class _Noise:
-    """One family of noise, in both ways of drawing it."""
+    """One noise distribution, for both samplers."""
 
     plain: Callable[[Scales], LazyNoise]
     wide: Callable[[LazyNoise, Scales, Any], Wide]
@@ -241,7 +240,7 @@ def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Intege
 
 
 def _draw_each(noise: _Noise, scales: Floats, source: Source) -> Integers:
-    """Noise of a scale of its own for each element."""
+    """Noise with one scale for each element."""
     all_scales, large = Scales(scales), wide.is_wide(scales)
     if not large.any():
         return lazy.draw(noise.plain(all_scales), scales.size, source, signed=noise.signed)
@@ -295,8 +294,7 @@ class LaplaceMagnitude:
     def __init__(self, scales: Scales) -> None:
         self._scales = scales
         scale = np.asarray(scales.floats)
-        # scale * log(2 / (1 + q)) - 1/2, with every digit also where the scale is large and q near
-        # 1
+        # scale * log(2 / (1 + q)) - 1/2, to full precision also if the scale is large and q near 1
         shift = -scale * np.log1p(np.expm1(-1.0 / scale) / 2.0) - 0.5
         self._shift = shift if shift.ndim else float(shift)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scale for all elements, or one for each, both as the float that is fast and the ratio that is exact."""
+"""One scale for all elements or one for each, as fast floats and as exact ratios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Size = int | Sequence[int] | None
 Number = float | Fraction  # read exactly, to the last bit
 Numbers = Number | npt.ArrayLike
 
-# 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+# 45 times this is a whole number in float64, and the tail beyond stays inside int64.
 LARGEST = 2**46
 SMALLEST = 2.0**-46  # noise of a smaller scale is zero but with probability exp(-2**46)
 
@@ -61,7 +61,7 @@ def is_many(value: Any) -> bool:
 
 
 def as_floats(values: Any) -> Floats:
-    """A flat array of floats; what is no array of plain numbers is refused, not rounded."""
+    """A flat array of floats; any other array is refused, not rounded."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or not np.can_cast(array.dtype, np.float64):
         raise BadParameter(
@@ -74,7 +74,7 @@ def as_floats(values: Any) -> Floats:
 
 
 def shape_of(value: Any, size: Size) -> Shape:
-    """The shape of the answer: `size` where it is given, else that of the value; None is one number."""
+    """The shape of the result: `size` if stated, else that of the value; None for one number."""
     if size is None:
         return np.shape(value) if is_many(value) else None
     if isinstance(size, Sequence):
@@ -98,22 +98,22 @@ def broadcast(value: Any, shape: Shape) -> Any:
 
 
 def in_shape(samples: npt.NDArray[Any], shape: Shape) -> Any:
-    """The samples in that shape; a plain number where there is none."""
+    """The samples in that shape; a plain number if it is None."""
     return samples.item() if shape is None else samples.reshape(shape)
 
 
 def count_of(shape: Shape) -> int:
-    """How many elements an answer of that shape has."""
+    """The number of elements of that shape."""
     return 1 if shape is None else math.prod(shape)
 
 
 def out_of_range_error(name: str, value: float) -> BadParameter:
-    """The refusal of a parameter whose samples would be no exact 64-bit integers, or all zero."""
+    """Refuses a parameter whose samples do not fit into 64-bit integers, or are all zero."""
     return BadParameter(
         "DP108",
         f"{name} must lie between 2**-46 and 2**46, not {value:g}.",
         why="above it a sample is not an exact 64-bit integer; below it there is no noise.",
-        fix="measure in another unit: a coarser or a finer grid makes the same noise a number in this range",
+        fix="measure in another unit: a coarser or a finer grid brings the scale into this range",
     )
 
 

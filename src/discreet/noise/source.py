@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where random bits come from: one source for the program, another only inside a test.
+"""The source of random bits: the operating system's in programs, a seeded one only in tests.
 
     words = source.current().words(1000)        # 1000 independent uniform 64-bit words
 
-**Guarantee**: the words are the output of AES-256 in counter mode under keys that come from the
-operating system, that nobody can choose, and that no other thread and no other process holds.
+**Guarantee**: the words are the output of AES-256 in counter mode. The keys come from the operating
+system; nobody chooses them, and no other thread or process has them.
 
-Why it holds: every block has a key of its own, fresh from the system's generator and forgotten at
-once, so the memory of a process does not reveal the words of earlier blocks. Every thread has its
-own block; it remembers the process it was made in and the number of forks before it, and a stale
-one is thrown away before it gives a word.
+Why it holds: every block has its own key, fresh from the system's generator and forgotten at once,
+so the memory of a process does not reveal the words of earlier blocks. Every thread has its own
+block, which stores its process and the number of earlier forks; a stale block is discarded before
+it gives a word.
 
-A draw must not fail after it was paid for, so whoever pays calls `reserve` before: it fails where
-the system gives no bits (DP805), and else takes a block for the draws that follow.
+A draw must not fail after its charge, so the caller calls `reserve` before the charge: it raises
+DP805 if the system gives no bits, and otherwise takes a block for the next draws.
 
 What would break it: a virtual machine that is copied while running gives, in both copies, the words
 that were left in the block (see docs/sharp-edges/timing.md).
@@ -42,7 +42,7 @@ _ZEROS = memoryview(bytes(8 * (1 << 16)))
 
 
 class Source(Protocol):
-    """Anything that gives uniform bits; `private` is False where the bits can be repeated."""
+    """Anything that gives uniform bits; `private` is False if the bits can be repeated."""
 
     @property
     def private(self) -> bool: ...
@@ -52,12 +52,12 @@ class Source(Protocol):
         ...
 
     def bits(self, count: int) -> int:
-        """A uniform whole number of that many bits, for the rare decision that 64 bits leave open."""
+        """A uniform whole number of that many bits."""
         ...
 
 
 class _Stream:
-    """Blocks of AES-256 in counter mode, each under a seed of its own; small requests share a block."""
+    """Blocks of AES-256 in counter mode, each with its own seed; small requests share a block."""
 
     def __init__(self, next_seed: Callable[[], bytes]) -> None:
         self._next_seed = next_seed
@@ -73,7 +73,7 @@ class _Stream:
         return self._block[start : self._used]
 
     def refill(self) -> None:
-        """Throw the block away, and take a fresh one."""
+        """Replaces the block by a fresh one."""
         self._block, self._used = self._fresh(_BLOCK_WORDS), 0
 
     def _fresh(self, count: int) -> Words:
@@ -111,7 +111,7 @@ class SystemSource:
 
 
 class SeededSource:
-    """The same words for the same seed. For tests only: what it gives is not private."""
+    """The same words for the same seed. For tests only: its words are not private."""
 
     private = False
 
@@ -133,7 +133,7 @@ class ScriptEnded(Exception):
 
 
 class ScriptedSource:
-    """Exactly the bits of a script, first bit first; more than that raises ScriptEnded. For tests only."""
+    """The bits of a script in order; then it raises ScriptEnded. For tests only."""
 
     private = False
 
@@ -159,19 +159,19 @@ class ScriptedSource:
 
 
 def current() -> Source:
-    """The source that this context draws from: the system's, unless a test has put another in its place."""
+    """The source of this context: the system's, unless a test has replaced it."""
     return _current.get()
 
 
 def reserve() -> None:
-    """Take random bits for what is about to be drawn, before it is paid for; DP805 if there are none."""
+    """Takes random bits for the next draws, before they are charged; DP805 if there are none."""
     source = _current.get()
     if isinstance(source, SystemSource):
         source.reserve()
 
 
 def is_private() -> bool:
-    """False inside `discreet.testing.seeded()` and its like; whoever draws stamps the result with this."""
+    """False inside `discreet.testing.seeded()` and similar; releases carry it as `private`."""
     return _current.get().private
 
 

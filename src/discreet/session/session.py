@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -44,6 +44,7 @@ from discreet.session.validate import (
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
+from discreet.tables.data.types import Value
 from discreet.tables.open import how_to_open
 from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
@@ -110,15 +111,15 @@ class Session:
             raise _not_a_data_set_error(data)
         _import_question_modules()
         self.data = data
-        place = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
-        chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
+        address = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
+        chosen = limit if limit is not None or isinstance(address, Ledger) else limit_of(data.budget)
         description = Description.of(data.public_description())
-        if isinstance(place, Ledger):
-            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
-            self.ledger = place
+        if isinstance(address, Ledger):
+            address.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
+            self.ledger = address
         else:
             self.ledger = Ledger(
-                place, limit=chosen, unit=data.unit, dataset=data.name, description=description
+                address, limit=chosen, unit=data.unit, dataset=data.name, description=description
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
@@ -138,8 +139,9 @@ class Session:
         confidence: float | None = None,
         pilot: Spend | None = None,
         key: str | None = None,
+        parameters: Sequence[Value] = (),
     ) -> Answer:
-        """The answer to a question in SQL.
+        """The answer to a question in SQL; each `?` in it stands for one of `parameters`.
 
         State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
         "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
@@ -157,7 +159,7 @@ class Session:
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        asked = _parse(text, self.data)
+        asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
@@ -270,6 +272,7 @@ class Session:
         error: str | float | None = None,
         confidence: float | None = None,
         pilot: Spend | None = None,
+        parameters: Sequence[Value] = (),
     ) -> Preview:
         """The cost of a question and the margin of error of its answer.
 
@@ -289,7 +292,7 @@ class Session:
         )
         cost: dict[str, Any] = {**stated}
         if isinstance(question, str):
-            parsed = _parse(question, self.data)
+            parsed = _parse(question, self.data, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
             asked = question_of(question)
@@ -515,10 +518,10 @@ def _import_question_modules() -> None:
             import_module(module)
 
 
-def _parse(text: object, data: Dataset) -> ParsedQuestion:
+def _parse(text: object, data: Dataset, parameters: Sequence[Value] = ()) -> ParsedQuestion:
     with naming_extras():
         from discreet.tables.ask.sql import parse
-    return parse(text, data)
+    return parse(text, data, parameters)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:

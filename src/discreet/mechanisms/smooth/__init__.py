@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise in proportion to smooth sensitivity: on most data far less than in the worst case.
 
-    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value smooth.trimmed_mean(incomes, bounds=(0,
-    1e6), trim=0.1, epsilon=1.0) smooth.release(f, records, epsilon=1.0, between=(0, 1),
-    sensitivity=LocalAtDistance(at=…, at_most=1))
+    smooth.median(ages, bounds=(0, 100), epsilon=1.0).value
+    smooth.trimmed_mean(incomes, bounds=(0, 1e6), trim=0.1, epsilon=1.0)
+    local = LocalAtDistance(at=…, at_most=1)
+    smooth.release(f, records, epsilon=1.0, between=(0, 1), sensitivity=local)
 
 release.py       SmoothMechanism: statistic, budget, plan, draw                         ◄ read this first
-statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, a caller's own
+statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, custom functions
 regression.py    the variance of a prediction by linear regression
 windows.py       the widest discounted window of sorted numbers, in O(n log n)
-families.py      the noises and their guarantees when location and scale both move
-hockey.py        Laplace and Gaussian of two scales: the supremum of δ, proved
+families.py      noise distributions, and their guarantees if location and scale both change
+hockey.py        a proved bound on δ between Laplace or Gaussian noise of two scales
 
-Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with
-`delta=`, or `rho=`; the relation is "replace" unless stated otherwise, and the number of records is
-public there. Proofs: smooth.proof.md.
+Each function makes a `SmoothMechanism` and calls it once. State the amount of noise as `epsilon=`,
+as `epsilon=` with `delta=`, or as `rho=`. The default relation is "replace", under which the number
+of records is public. Proofs: smooth.proof.md.
 """
 
 from __future__ import annotations

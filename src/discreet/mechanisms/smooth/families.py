@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise for a scale that depends on data: its guarantee when location and scale both move.
+"""Noise whose scale depends on the data: its guarantee if location and scale both change.
 
     family = SmoothLomax(4.5)
-    family.most(0.05, SmoothBudget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
+    family.most(0.05, SmoothBudget(epsilon=1.0))  # the largest s for a 0.05-smooth bound S
     family.loss(0.2, 0.05)  # ε for s = 0.2 and t = 0.05
 
 Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <=
-t: in units of S / s, Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
+t. In units of S / s that is Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u): a shift v
+and a stretch u.
 
 | family | guarantee | |
 |---|---|---|
 | `SmoothStudentT(degrees)`, `SmoothCauchy()` | pure ε | exact |
 | `SmoothLomax(shape)` | pure ε | exact |
-| `SmoothLaplace()`, `SmoothGaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
+| `SmoothLaplace()`, `SmoothGaussian()` | (ε, δ) | the supremum, up to t / 32 in ε |
 | `SmoothLaplaceLogNormal(sigma)`, `SmoothUniformLogNormal(sigma)`, `SmoothArsinhNormal(sigma)` | zCDP | proved, not exact |
 
 **Guarantee.** `loss`, `delta` and `concentrated` are never too small, `most` never too large.
@@ -50,8 +51,8 @@ __all__ = [
 ]
 
 _UP, _DOWN = 1 + 1e-12, 1 - 1e-9
-_MOST_EPSILON = 50.0  # beyond, noise is cut no further: nothing is gained, and exp stays finite
-_MOST_SIGMA = 10.0  # noise of more spread than exp(10) is of no use
+_MAX_EPSILON = 50.0  # a greater ε gives no less noise; so exp stays finite
+_MAX_SIGMA = 10.0  # a spread of more than exp(10) is of no use
 _PEAK = 0.66275  # max of a / cosh(a), rounded up
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -59,10 +60,10 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 @dataclass(frozen=True)
 class SmoothBudget:
-    """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated.
+    """The amount of noise: pure ε, approximate (ε, δ), or zero-concentrated ρ.
 
-    **Guarantee.** None of its own. `SmoothMechanism` makes a guarantee of it and never states a
-    stronger one than it pays for.
+    **Guarantee.** None of its own. `SmoothMechanism` turns it into a guarantee, and spends at most
+    this amount.
 
     >>> SmoothBudget(epsilon=1.0).pure, round(SmoothBudget(rho=0.5).pure, 3)
     (1.0, 1.044)
@@ -77,7 +78,7 @@ class SmoothBudget:
             raise BadParameter(
                 "DP107",
                 "the amount of noise must be stated in one way: epsilon, or epsilon and delta, or rho.",
-                why="two statements could contradict each other, and without one there is no noise to add.",
+                why="two amounts can contradict each other, and without an amount there is no noise.",
                 fix="epsilon=1.0",
             )
         if self.epsilon is not None:
@@ -89,57 +90,58 @@ class SmoothBudget:
 
     @property
     def pure(self) -> float:
-        """The ε of pure privacy that the budget pays for."""
+        """The greatest pure ε within the budget."""
         if self.epsilon is not None:
-            return min(self.epsilon, _MOST_EPSILON)
+            return min(self.epsilon, _MAX_EPSILON)
         rho = self.rho or 0.0
         return largest(lambda e: e * math.tanh(e / 2) * _UP <= rho, 2 * math.sqrt(rho) + rho)
 
     @property
     def concentrated(self) -> float:
-        """The ε of ε²/2-zero-concentrated privacy that it pays for."""
+        """The ε whose ε²/2-zero-concentrated guarantee is ρ."""
         return math.sqrt(2 * self.rho) if self.rho is not None else 0.0
 
 
-def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> float:
-    """The largest number up to `most` for which a condition holds that fails from some number on; never too large."""
-    return bisect(holds, yes=0.0, no=most, steps=steps)[0]
+def largest(holds: Callable[[float], bool], limit: float, *, steps: int = 40) -> float:
+    """The largest number up to `limit` at which a monotone condition holds; never too large."""
+    return bisect(holds, yes=0.0, no=limit, steps=steps)[0]
 
 
 class Family(ABC):
-    """One distribution of noise, with its parameter and its guarantee.
+    """One noise distribution, with its parameter and its guarantee.
 
-    **Guarantee.** What a subclass owes: `most` is never too large, and the losses that it states
-    are never too small (smooth.proof.md, §§5-7).
+    **Guarantee.** What a subclass owes: `most` is never too large, and stated losses are never too
+    small (smooth.proof.md, §§5-7).
 
-    >>> isinstance(SmoothLomax(4.0), Family), SmoothLomax(4.0).most(0.05, SmoothBudget(epsilon=1.0)) > 0
+    >>> family = SmoothLomax(4.0)
+    >>> isinstance(family, Family), family.most(0.05, SmoothBudget(epsilon=1.0)) > 0
     (True, True)
     """
 
     @property
     @abstractmethod
     def noise(self) -> heavy.HeavyNoise:
-        """The exact distribution that is drawn."""
+        """The distribution of Z, drawn exactly."""
 
     @abstractmethod
     def most(self, t: float, budget: SmoothBudget) -> float:
-        """The largest s that the budget allows with a t-smooth bound; 0 where there is none."""
+        """The largest s within the budget for a t-smooth bound; 0 if there is none."""
 
     @abstractmethod
     def tail_bound(self, beta: float) -> float:
-        """Roughly the z with P(|Z| > z) = beta; for planning only."""
+        """An estimate of the z with P(|Z| > z) = beta; for planning only."""
 
     @abstractmethod
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
-        """Whether Z and Z + v are proved to be (ε, δ)-alike for all |v| <= shift."""
+        """Whether Z and Z + v are proved (ε, δ)-indistinguishable for all |v| <= shift."""
 
     @abstractmethod
     def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
-        """Whether Z and e^u Z are proved to be (ε, δ)-alike for all |u| <= stretch."""
+        """Whether Z and e^u Z are proved (ε, δ)-indistinguishable for all |u| <= stretch."""
 
 
 class PureFamily(Family):
-    """Tails so heavy that a change of scale multiplies every density by a bounded factor."""
+    """Tails so heavy that a change of scale changes every density by a bounded factor."""
 
     @abstractmethod
     def loss(self, s: float, t: float) -> float:
@@ -255,20 +257,21 @@ class ApproximateFamily(Family):
     divergence: hockey.Divergence  # of two members of this family
 
     def delta(self, epsilon: float, s: float, t: float) -> float:
-        """The least δ for a shift s and a stretch t at this ε, rounded up."""
+        """The least δ at this ε for a shift s and a stretch t, rounded up."""
         return hockey.delta_bound(type(self).divergence, epsilon=epsilon, shift=s, stretch=t)
 
     def most(self, t: float, budget: SmoothBudget) -> float:
         if budget.delta is None or budget.epsilon is None or t >= budget.epsilon:
             return 0.0
-        epsilon, delta = min(budget.epsilon, _MOST_EPSILON), budget.delta
+        epsilon, delta = min(budget.epsilon, _MAX_EPSILON), budget.delta
         return largest(lambda s: self.delta(epsilon, s, t) <= delta, 2 * epsilon + 4, steps=20)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
         return not shift or 0 < type(self).divergence(epsilon, 1.0, shift, 1.0) <= delta
 
     def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
-        if not stretch or not delta:  # light tails are never purely alike at two scales
+        # With light tails no pure guarantee covers two scales.
+        if not stretch or not delta:
             return not stretch
         return self.delta(epsilon, 0.0, stretch) <= delta
 
@@ -325,17 +328,17 @@ class ConcentratedFamily(Family):
     sigma: float
 
     def __post_init__(self) -> None:
-        if check.positive(sigma=self.sigma) > _MOST_SIGMA:
-            raise _out_of_range_error("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
+        if check.positive(sigma=self.sigma) > _MAX_SIGMA:
+            raise _out_of_range_error("sigma", f"at most {_MAX_SIGMA:g}", 1.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
     @abstractmethod
     def slope(self) -> float:
-        """sup |d/dz log density|, rounded up: Z and Z + v are (slope · |v|)-alike, purely."""
+        """sup |d/dz log density|, rounded up: a shift v costs at most slope · |v| of pure ε."""
 
     def stretch_cost(self, t: float) -> float:
-        """ε such that Z and e^u Z are ε²/2-zero-concentrated alike for |u| <= t, rounded up."""
+        """The ε for which a stretch u with |u| <= t costs at most ρ = ε²/2, rounded up."""
         return t / float(self.sigma) * _UP
 
     def rho(self, s: float, t: float) -> float:
@@ -349,7 +352,8 @@ class ConcentratedFamily(Family):
         return self.slope * shift <= epsilon
 
     def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
-        if not stretch or not delta:  # tails of this kind are never purely alike at two scales
+        # With such tails no pure guarantee covers two scales.
+        if not stretch or not delta:
             return not stretch
         return privacy.concentrated(self.stretch_cost(stretch) ** 2 / 2).delta(epsilon) <= delta
 
@@ -377,8 +381,7 @@ class SmoothLaplaceLogNormal(ConcentratedFamily):
 
 
 class SmoothUniformLogNormal(ConcentratedFamily):
-    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for
-    every σ.
+    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum.
 
     **Guarantee.** Zero-concentrated ρ, proved, not exact.
 
@@ -394,12 +397,13 @@ class SmoothUniformLogNormal(ConcentratedFamily):
     def slope(self) -> float:
         sigma = float(self.sigma)
 
-        def falling(v: float) -> float:  # the derivative of the concave function `log_slope`
+        # The derivative of a concave function: the logarithm of the slope at v.
+        def derivative(v: float) -> float:
             return _hazard(v) - v - sigma
 
-        low = largest(lambda x: falling(x - sigma - 1) >= 0, 1 / sigma + sigma + 2) - sigma - 1
-        log_slope = -sigma * low + math.log(_hazard(low))
-        return math.exp(sigma**2 + log_slope + abs(falling(low)) * 1e-6) / sigma * (1 + 1e-9)
+        v = largest(lambda x: derivative(x - sigma - 1) >= 0, 1 / sigma + sigma + 2) - sigma - 1
+        log_slope = -sigma * v + math.log(_hazard(v))
+        return math.exp(sigma**2 + log_slope + abs(derivative(v)) * 1e-6) / sigma * (1 + 1e-9)
 
     def tail_bound(self, beta: float) -> float:
         sigma = float(self.sigma)
@@ -412,7 +416,7 @@ class SmoothUniformLogNormal(ConcentratedFamily):
 
 
 class SmoothArsinhNormal(ConcentratedFamily):
-    """sinh(σY) / σ, Y standard normal; constants of our own.
+    """sinh(σY) / σ, Y standard normal; the constants are proved in smooth.proof.md, §7.
 
     **Guarantee.** Zero-concentrated ρ, proved, not exact.
 
@@ -439,25 +443,28 @@ class SmoothArsinhNormal(ConcentratedFamily):
 
 @check.arguments
 def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delta: float = 0.0) -> bool:
-    """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007,
-    Definition 2.5.
+    """Whether the noise is proved (α, β)-admissible at (ε, δ).
 
-    **Guarantee.** True only where sliding by up to α and dilating by up to e^β are both (ε/2,
-    δ/2)-alike. For the pure families at δ = 0, and for Laplace and Gaussian up to the rounding of
-    `hockey`, False means that it is not. The lemma that goes with it gives (ε, δ (1 + e^(ε/2))/2),
-    not (ε, δ): `Family.most` is better in every respect.
+    The definition is 2.5 of Nissim, Raskhodnikova, Smith 2007.
 
-    >>> is_admissible(SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0), is_admissible(SmoothGaussian(), 0.1, 0.01, epsilon=1.0)
-    (True, False)
+    **Guarantee.** True only if a shift by up to α and a stretch by up to e^β both keep (ε/2, δ/2).
+    For the pure families at δ = 0, and for Laplace and Gaussian up to the rounding of `hockey`,
+    False means that the noise is not admissible. The lemma of that paper gives (ε, δ (1 +
+    e^(ε/2))/2), not (ε, δ); `Family.most` is better in every respect.
+
+    >>> is_admissible(SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0)
+    True
+    >>> is_admissible(SmoothGaussian(), 0.1, 0.01, epsilon=1.0)
+    False
     """
     check_family("noise", noise)
     shift, stretch = check.not_negative(alpha=alpha), check.not_negative(beta=beta)
-    half, spare = check.positive(epsilon=epsilon) / 2, check.delta(delta=delta) / 2
-    return noise.slides(shift, half, spare) and noise.dilates(stretch, half, spare)
+    half_epsilon, half_delta = check.positive(epsilon=epsilon) / 2, check.delta(delta=delta) / 2
+    return noise.slides(shift, half_epsilon, half_delta) and noise.dilates(stretch, half_epsilon, half_delta)
 
 
 def check_family(name: str, value: object) -> None:
-    """Refuse what is no family of noise."""
+    """Validates that the value is a noise family."""
     if not isinstance(value, Family):
         raise BadParameter(
             "DP104",
@@ -476,6 +483,6 @@ def _out_of_range_error(name: str, where: str, instead: float) -> BadParameter:
     return BadParameter(
         "DP102",
         f"{name} must be {where}.",
-        why="the formula of the loss is proved there.",
+        why="the formula of the loss is proved only there.",
         fix=f"pass {name}={instead}",
     )

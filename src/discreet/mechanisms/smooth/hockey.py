@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well noise of one place and scale is told from noise of another: Laplace and Gaussian, with a
-proved supremum.
+"""A proved bound on δ between Laplace or Gaussian noise of two locations and scales.
 
-    delta_bound(LAPLACE, epsilon=1.0, shift=0.9, stretch=0.01)
+    delta_bound(laplace, epsilon=1.0, shift=0.9, stretch=0.01)
 
-**Guarantee.** The answer is at least the supremum of sup_S P(S) - e^ε Q(S) over all pairs P =
-distribution of Z, Q = distribution of e^u Z + v with
-|u| <= stretch and |v| <= shift · min(1, e^u).
+**Guarantee.** The result is at least the supremum of P(S) - e^ε Q(S) over all events S and all pairs
+P = distribution of Z, Q = distribution of e^u Z + v with |u| <= stretch and |v| <= shift · min(1,
+e^u).
 
-Why it holds: for one u the greatest |v| is the worst, because both densities are symmetric and fall
-from their middles; and between two values of u the divergence is at most that at one of them with ε
-less by their distance (smooth.proof.md, §6). Rounding adds less than `_ROUNDING` of the two
-probabilities. What would break it: a density that is not unimodal.
+Why it holds: for each u the greatest |v| is the worst, because both densities are symmetric and
+unimodal. Between two values of u the divergence is at most that at one of them with ε reduced by
+their distance (smooth.proof.md, §6). Rounding adds less than `_ROUNDING` of the two probabilities.
+What would break it: a density that is not unimodal.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CELLS = 32
 _ROUNDING = 1e-12
 
 Pieces = Iterator[tuple[float, float]]
-#: (ε, scale of P, middle of Q, scale of Q) -> sup_S P(S) - e^ε Q(S), rounded up
+#: (ε, scale of P, location of Q, scale of Q) -> sup_S P(S) - e^ε Q(S), rounded up
 Divergence = Callable[[float, float, float, float], float]
 
 
@@ -34,9 +33,10 @@ def delta_bound(
 ) -> float:
     """See above."""
     step = stretch / cells * (1 + 1e-12)
-    less, places = epsilon - step, [stretch * i / cells for i in range(cells)]
-    wider = (divergence(less, 1.0, shift, math.exp(u)) for u in places)
-    narrower = (divergence(less, math.exp(u + step), shift, 1.0) for u in places)
+    reduced_epsilon = epsilon - step
+    stretches = [stretch * i / cells for i in range(cells)]
+    wider = (divergence(reduced_epsilon, 1.0, shift, math.exp(u)) for u in stretches)
+    narrower = (divergence(reduced_epsilon, math.exp(u + step), shift, 1.0) for u in stretches)
     return min(1.0, max(*wider, math.exp(step) * max(narrower)))
 
 
@@ -72,7 +72,7 @@ def gaussian(epsilon: float, scale: float, middle: float, other: float) -> float
 
 
 def _above(low: float, high: float, level: float, slope: float, origin: float) -> tuple[float, float] | None:
-    """Where in [low, high] the line level + slope (x - origin) is above zero."""
+    """The part of [low, high] on which the line level + slope (x - origin) is above zero."""
     if slope == 0:
         return (low, high) if level > 0 else None
     root = origin - level / slope
@@ -81,7 +81,7 @@ def _above(low: float, high: float, level: float, slope: float, origin: float) -
 
 
 def _above_parabola(curve: float, slope: float, level: float) -> list[tuple[float, float]]:
-    """Where curve x² + slope x + level is above zero; slope <= 0."""
+    """The intervals on which curve x² + slope x + level is above zero; slope <= 0."""
     if curve == 0:
         piece = _above(-math.inf, math.inf, level, slope, 0.0)
         return [] if piece is None else [piece]
@@ -97,11 +97,12 @@ def _gap(
     epsilon: float,
     pieces: list[tuple[float, float]],
     mass: Callable[[float, float], float],
-    other: Callable[[float, float], float],
+    other_mass: Callable[[float, float], float],
 ) -> float:
-    ours = math.fsum(mass(*piece) for piece in pieces)
-    theirs = math.exp(epsilon) * math.fsum(other(*piece) for piece in pieces)
-    return max(0.0, ours - theirs) + _ROUNDING * (ours + theirs)
+    """P(S) - e^ε Q(S) of the set S of these pieces, rounded up."""
+    p = math.fsum(mass(*piece) for piece in pieces)
+    scaled_q = math.exp(epsilon) * math.fsum(other_mass(*piece) for piece in pieces)
+    return max(0.0, p - scaled_q) + _ROUNDING * (p + scaled_q)
 
 
 def _laplace_mass(low: float, high: float) -> float:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers with noise in proportion to their smooth sensitivity.
+"""A statistic with noise in proportion to its smooth sensitivity.
 
     SmoothMechanism(OrderStatistic(bounds, q=0.5), SmoothBudget(epsilon=1.0), size=1000)(ages).value
 
-The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a
-function of the ideal f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so
-are error and interval.
+The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, clipped to the public range: a
+function of the ideal f + (S / s) Z, drawn in exact integers (`noise.heavy`). The smooth bound S is
+secret, so the release has no error and no interval.
 
-**Guarantee.** `guarantee` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated
+**Guarantee.** `guarantee` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under the stated
 relation, and never more than the budget. The noise family, s, the smoothing and the step are
 functions of public parameters alone.
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, CannotCertify
@@ -52,18 +51,19 @@ _PLANNING_BETA = 1 - CONFIDENCE  # noise is chosen for the error at this confide
 _DEGREES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 _SHAPES = (2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 60.0, 100.0, 200.0)
 _SIGMAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.3)
-# of ε: the smoothing parameters that are tried
+# The smoothing parameters that planning tries, as shares of ε.
 _SHARES = tuple(2.0 ** (-i / 2) for i in range(2, 18))
-_USUAL_SHARE = 1 / 8  # where there are no public records to try them on
+_DEFAULT_SHARE = 1 / 8  # if there are no public records for planning
 
 
 @dataclass(frozen=True)
 class SmoothPlan:
-    """Which noise, how much of it, and how smooth a bound: all public.
+    """The noise family, its scale and the smoothing of the bound: all public.
 
     **Guarantee.** All fields are functions of public parameters.
 
-    >>> plan = SmoothMechanism(Custom(len, SmoothBound(lambda _: 1.0, 0.1, 1.0), 0, 9), SmoothBudget(epsilon=1.0)).plan
+    >>> statistic = Custom(len, SmoothBound(lambda _: 1.0, 0.1, 1.0), 0, 9)
+    >>> plan = SmoothMechanism(statistic, SmoothBudget(epsilon=1.0)).plan
     >>> plan.smoothing, plan.shift > 0
     (0.1, True)
     """
@@ -73,7 +73,7 @@ class SmoothPlan:
     smoothing: float  # t: S is t-smooth
 
     def error(self, bound: float, confidence: float) -> float:
-        """Roughly how far the answer is from the exact one where the smooth bound is `bound`."""
+        """An estimate of the margin of error if the smooth bound is `bound`; for planning only."""
         return bound / self.shift * self.family.tail_bound(1 - confidence)
 
 
@@ -81,12 +81,13 @@ class SmoothMechanism(Mechanism):
     """A statistic with noise in proportion to its smooth sensitivity.
 
     `size` is the number of records, which is public under "replace", and a public guess of it under
-    "add-remove". `public` are records that stand for the secret ones when noise is planned: by
-    default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed
-    instead.
+    "add-remove". Planning the noise uses the `public` records in place of the secret ones; the
+    default spreads them over the middle tenth of the bounds. `family` and `smoothing` fix the noise
+    and the smoothing instead.
 
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
-    >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), SmoothBudget(epsilon=1.0), size=1000)
+    >>> statistic = OrderStatistic((0, 100), q=0.5)
+    >>> median = SmoothMechanism(statistic, SmoothBudget(epsilon=1.0), size=1000)
     >>> median.guarantee
     pure(epsilon=1.0, relation='replace')
     >>> median.error() is None and 0 <= median(range(1000)).value <= 100
@@ -130,15 +131,15 @@ class SmoothMechanism(Mechanism):
         return float(min(max(noisy, low), high))
 
     def error_on(self, public: object, confidence: float = CONFIDENCE) -> float:
-        """Roughly the margin of error on *public* records, for planning. On private records it is as private as they are."""
-        sure = check.inner_probability(confidence=confidence)
+        """An estimate of the margin of error on *public* records; on private ones it is secret."""
+        confidence = check.inner_probability(confidence=confidence)
         bound = self.statistic.measure(public, self.plan.smoothing)[1]
-        return self.plan.error(float(bound), sure)
+        return self.plan.error(float(bound), confidence)
 
-    def _choose_plan(self, public: Any, family: Family | None, smoothing: float | None) -> SmoothPlan:
+    def _choose_plan(self, public: object, family: Family | None, smoothing: float | None) -> SmoothPlan:
         typical = self.statistic.typical(self._size) if public is None else public
-        best, least = None, math.inf
-        for t in self._smoothings(smoothing, guessed=typical is not None):
+        best_plan, least_error = None, math.inf
+        for t in self._smoothings(smoothing, has_typical=typical is not None):
             bound = 1.0 if typical is None else float(self.statistic.measure(typical, t)[1])
             for candidate in _families(self._budget) if family is None else [family]:
                 shift = candidate.most(t + SLACK, self._budget)
@@ -146,20 +147,20 @@ class SmoothMechanism(Mechanism):
                     continue
                 plan = SmoothPlan(candidate, shift, t)
                 error = plan.error(bound, 1 - _PLANNING_BETA)
-                if error < least:
-                    best, least = plan, error
-        if best is None:
+                if error < least_error:
+                    best_plan, least_error = plan, error
+        if best_plan is None:
             raise _no_noise_error()
-        return best
+        return best_plan
 
-    def _smoothings(self, stated: float | None, *, guessed: bool) -> list[float]:
+    def _smoothings(self, stated: float | None, *, has_typical: bool) -> list[float]:
         if isinstance(self.statistic, Custom) and isinstance(self.statistic.sensitivity, SmoothBound):
             return [float(self.statistic.sensitivity.smoothing)]
         if stated is not None:
             return [read_smoothing(stated)]
-        spent = min(self._budget.pure, 10.0)
-        shares = _SHARES if guessed else (_USUAL_SHARE,)
-        return [t for share in shares if (t := spent * share) >= LEAST_SMOOTHING]
+        epsilon = min(self._budget.pure, 10.0)
+        shares = _SHARES if has_typical else (_DEFAULT_SHARE,)
+        return [t for share in shares if (t := epsilon * share) >= LEAST_SMOOTHING]
 
 
 def _check_kinds(statistic: object, budget: object) -> None:
@@ -167,7 +168,7 @@ def _check_kinds(statistic: object, budget: object) -> None:
         raise BadParameter(
             "DP104",
             "a smooth mechanism is made of a Statistic and a SmoothBudget.",
-            why="the one says how far a record moves the answer, the other what may be lost.",
+            why="the statistic bounds how far a record moves the answer; the budget states the amount of noise.",
             fix="SmoothMechanism(OrderStatistic((0, 100), q=0.5), SmoothBudget(epsilon=1.0))",
         )
 
@@ -189,18 +190,18 @@ def _budget_guarantee(budget: SmoothBudget, relation: str, unit: str) -> Guarant
 
 
 def _family_guarantee(
-    family: Family, budget: SmoothBudget, asked: Guarantee, relation: str, unit: str
+    family: Family, budget: SmoothBudget, stated: Guarantee, relation: str, unit: str
 ) -> Guarantee:
-    """What the chosen family gives, where that is more than what was asked for: pure ε for (ε, δ) or ρ."""
+    """The stated guarantee, or a stronger one: a pure family gives pure ε also for (ε, δ) or ρ."""
     if not isinstance(family, PureFamily) or (budget.rho is None and budget.delta is None):
-        return asked
+        return stated
     return privacy.pure(budget.pure, relation=relation, unit=unit)
 
 
 def _no_noise_error() -> CannotCertify:
     return CannotCertify(
         "DP302",
-        "no noise keeps this budget with this smoothing.",
-        why="a change of scale by e^smoothing alone costs more than the budget allows.",
+        "no noise fits this budget with this smoothing.",
+        why="the change of scale by e^smoothing alone costs more than the budget.",
         fix="leave smoothing out, or state a smaller one, such as a tenth of epsilon",
     )

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers whose smooth sensitivity is known in closed form, each with the relations under which
-that is proved.
+"""Statistics with a known smooth sensitivity, and the relations under which it is proved.
 
 | statistic | smooth sensitivity | relations |
 |---|---|---|
@@ -11,8 +10,8 @@ that is proved.
 | `Custom`: a function and its `LocalAtDistance` or `SmoothBound` | the caller's | the caller's |
 
 **Guarantee.** `measure(records, t)` returns the exact answer and a bound that is at least the local
-sensitivity and (t + 2**-31)-smooth. Both are total functions of the records: NaN and what is no
-number count as the middle of the bounds. Proofs: smooth.proof.md, §§3-4. What would break it:
+sensitivity and (t + 2**-31)-smooth. Both are total functions of the records: NaN and values that are
+not numbers count as the middle of the bounds. Proofs: smooth.proof.md, §§3-4. What would break it:
 bounds that were read off the data.
 """
 
@@ -43,7 +42,7 @@ __all__ = ["Custom", "InterquantileRange", "OrderStatistic", "Reciprocal", "Stat
 
 Measured = tuple[Fraction, Fraction]
 BOTH, REPLACE = ("replace", "add-remove"), ("replace",)
-_MOST_TYPICAL = 1 << 17  # records of a public guess
+_MAX_TYPICAL = 1 << 17  # records of a public guess
 
 
 class Statistic(CallRepr, ABC):
@@ -61,20 +60,20 @@ class Statistic(CallRepr, ABC):
     @property
     @abstractmethod
     def range(self) -> tuple[Fraction, Fraction]:
-        """Where the answer lies for all records: public."""
+        """The public range of the answer, for all records."""
 
     @abstractmethod
     def measure(self, records: object, t: float) -> Measured:
-        """The answer and the bound, exactly as stated above. Secret."""
+        """The exact answer and the smooth bound. Secret."""
 
     @abstractmethod
     def typical(self, size: int) -> object:
-        """Public records that stand for the secret ones when noise is planned; no guarantee depends on them."""
+        """Public records in place of the secret ones, for planning; no guarantee depends on them."""
 
 
 @dataclass(frozen=True, repr=False)
 class _Sorted(Statistic):
-    """A function of numbers between two public bounds, which are stated as (low, high)."""
+    """A function of sorted numbers between two public bounds (low, high)."""
 
     bounds: Sequence[float] | ClippingBounds | None = None
 
@@ -83,7 +82,7 @@ class _Sorted(Statistic):
 
     @property
     def _clip(self) -> ClippingBounds:
-        """The bounds as `__post_init__` has validated them."""
+        """The validated bounds."""
         return cast(ClippingBounds, self.bounds)
 
     @property
@@ -91,21 +90,20 @@ class _Sorted(Statistic):
         return Fraction(self._clip.low), Fraction(self._clip.high)
 
     def padded_numbers(self, records: object) -> Floats:
-        """lo, the records in order, hi."""
+        """The lower bound, the sorted records, the upper bound."""
         low, high = self._clip.low, self._clip.high
         return np.concatenate(([low], np.sort(numbers_within(records, low, high)), [high]))
 
     def typical(self, size: int) -> object:
-        """Evenly over the middle tenth of the bounds: bounds are generous, and it costs little where they are not."""
+        """Numbers spread evenly over the middle tenth of the bounds: bounds are usually generous."""
         low, high = self._clip.low, self._clip.high
         margin = (high - low) * 9 / 20
-        return np.linspace(low + margin, high - margin, min(size, _MOST_TYPICAL) + 2)[1:-1]
+        return np.linspace(low + margin, high - margin, min(size, _MAX_TYPICAL) + 2)[1:-1]
 
 
 @dataclass(frozen=True, repr=False)
 class OrderStatistic(_Sorted):
-    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such
-    record.
+    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; a bound if there is none.
 
     **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity under "replace", and an
     upper bound of it under "add-remove" (Nissim, Raskhodnikova, Smith 2007; smooth.proof.md, §3).
@@ -123,8 +121,8 @@ class OrderStatistic(_Sorted):
         if (self.q is None) == (self.rank is None):
             raise BadParameter(
                 "DP107",
-                "an order statistic is stated as a share q or as a rank, one of the two.",
-                why="they name different records.",
+                "an order statistic needs either a quantile q or a rank.",
+                why="q and rank can name different records.",
                 fix="q=0.5",
             )
         if self.q is not None:
@@ -132,8 +130,8 @@ class OrderStatistic(_Sorted):
         else:
             check.whole(rank=self.rank)
 
-    def place(self, count: int) -> int:
-        """The rank among `count` records. It grows by 0 or 1 with one record more: the proof needs that."""
+    def rank_among(self, count: int) -> int:
+        """The rank among `count` records. It grows by 0 or 1 with each record, as the proof needs."""
         if self.q is None:
             return min(self.rank or 1, count + 1)
         return max(min(1, count), math.ceil(cast(Fraction, self.q) * count))
@@ -143,14 +141,13 @@ class OrderStatistic(_Sorted):
 
     def of(self, y: Floats, t: float) -> Measured:
         """The same for sorted and padded numbers."""
-        k = self.place(y.size - 2)
+        k = self.rank_among(y.size - 2)
         return Fraction(float(y[k])), Fraction(widest_window(y, k, k, t))
 
 
 @dataclass(frozen=True, repr=False)
 class TrimmedMean(_Sorted):
-    """The mean of the records without the m smallest and the m largest; m is a count, or a share of
-    all records.
+    """The mean without the m smallest and the m largest records; m is a count or a share.
 
     **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity, under "replace" only
     (smooth.proof.md, §3).
@@ -170,14 +167,14 @@ class TrimmedMean(_Sorted):
             raise BadParameter(
                 "DP102",
                 "trim must be a whole number, or a share below one half.",
-                why="nothing would be left to average.",
+                why="otherwise no record is left to average.",
                 fix="trim=0.1",
             )
 
     def trim_count(self, count: int) -> int:
-        """How many records go at either end; at least one is left."""
-        whole = isinstance(self.trim, int)
-        stated = self.trim if whole else math.floor(exactly(float(self.trim)) * count)
+        """The number of records trimmed at either end; at least one remains."""
+        is_count = isinstance(self.trim, int)
+        stated = self.trim if is_count else math.floor(exactly(float(self.trim)) * count)
         return int(min(stated, max(0, (count - 1) // 2)))
 
     def measure(self, records: object, t: float) -> Measured:
@@ -187,8 +184,9 @@ class TrimmedMean(_Sorted):
             return sum(self.range, Fraction(0)) / 2, Fraction(widest_window(y, 0, 0, t))
         first = self.trim_count(count) + 1
         last = count + 1 - first
-        left = last - first + 1
-        return total(y[first : last + 1]) / left, Fraction(widest_window(y, first, last, t)) / left
+        remaining = last - first + 1
+        bound = Fraction(widest_window(y, first, last, t)) / remaining
+        return total(y[first : last + 1]) / remaining, bound
 
 
 @dataclass(frozen=True, repr=False)
@@ -210,7 +208,7 @@ class InterquantileRange(_Sorted):
             raise BadParameter(
                 "DP107",
                 "the lower quantile must be below the upper one.",
-                why="their distance is what is asked for.",
+                why="the answer is the distance from the lower to the upper quantile.",
                 fix="lower=0.25, upper=0.75",
             )
 
@@ -226,7 +224,7 @@ class InterquantileRange(_Sorted):
 
 @dataclass(frozen=True, repr=False)
 class Reciprocal(Statistic):
-    """1 / max(count, 1) of the records for which `where` holds; of all of them without it.
+    """1 / max(count, 1) for the count of the records for which `where` holds, or of all records.
 
     **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity (smooth.proof.md, §4).
 
@@ -241,23 +239,23 @@ class Reciprocal(Statistic):
         return Fraction(0), Fraction(1)
 
     def measure(self, records: object, t: float) -> Measured:
-        found = (
-            rows(records) if self.where is None else [x for x in results(self.where, records) if is_true(x)]
-        )
-        k = len(found)
-        here = 1 / (k * (k - 1)) if k > 1 else 0.0
-        steps = abs(k - 1.5) - 0.5  # to a count of 1 or 2, where one record moves the answer by 1/2
-        return Fraction(1, max(k, 1)), Fraction(clamp_bound(max(here, math.exp(-t * steps) / 2), 0.5))
+        counted = rows(records) if self.where is None else results(self.where, records)
+        k = len(counted) if self.where is None else sum(map(is_true, counted))
+        local = 1 / (k * (k - 1)) if k > 1 else 0.0
+        # At a count of 1 or 2 one record moves the answer by 1/2.
+        distance = abs(k - 1.5) - 0.5
+        bound = clamp_bound(max(local, math.exp(-t * distance) / 2), 0.5)
+        return Fraction(1, max(k, 1)), Fraction(bound)
 
     def typical(self, size: int) -> object:
-        return [1] * min(size, _MOST_TYPICAL)
+        return [1] * min(size, _MAX_TYPICAL)
 
 
 @dataclass(frozen=True, repr=False)
 class Custom(Statistic):
-    """A caller's function, and how far one record moves it.
+    """A caller's function and its sensitivity.
 
-    Where `f` raises or returns no number, the answer is `low`; the caller's proof must cover that.
+    If `f` raises or returns no number, the answer is `low`; the caller's proof must cover that.
 
     **Guarantee.** As `Statistic`, if `sensitivity` is true; `check_callback` and
     `check_smooth_bound` try it on small data.
@@ -278,8 +276,8 @@ class Custom(Statistic):
         if not check.real(low=self.low) < check.real(high=self.high):
             raise BadParameter(
                 "DP107",
-                "the answer must lie between two public numbers, the first below the second.",
-                why="what noise carries beyond is moved back, and the grid of the answer depends on them.",
+                "the answer needs a public range: two numbers, the first below the second.",
+                why="noisy answers are clipped to the range, and the grid of the answer depends on it.",
                 fix="between=(0, 1)",
             )
 
@@ -293,11 +291,12 @@ class Custom(Statistic):
         return Fraction(inside), Fraction(self.smooth_bound(records, t))
 
     def smooth_bound(self, records: object, t: float) -> float:
-        """The smooth bound; what is no positive number counts as the most."""
+        """The smooth bound; a value that is not a positive number counts as `at_most`."""
         if isinstance(self.sensitivity, LocalAtDistance):
             return self.sensitivity.smooth(t).bound(records)
-        found, most = number(call_quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
-        return clamp_bound(found if found > 0 else most, most)
+        bound = number(call_quietly(self.sensitivity.bound, records))
+        at_most = float(self.sensitivity.at_most)
+        return clamp_bound(bound if bound > 0 else at_most, at_most)
 
     def typical(self, size: int) -> object:
         return self.public

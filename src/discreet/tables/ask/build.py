@@ -50,6 +50,7 @@ __all__ = [
     "modulo",
     "on_grid",
     "quotient",
+    "root",
     "unify",
     "wrong_kind_error",
 ]
@@ -64,6 +65,8 @@ NULL = Constant(None, Type(TRUTH, null=True))
 #: Factors of a product that would not fit are brought back to this many bits first.
 _ROOM = 30
 _BITS = 62
+#: Numbers of so many bits have a root that a double gives exactly, rounded down.
+_ROOTED = 50
 #: AND and OR with more conditions than this are nested.
 _WIDE = 16
 #: Numbers that are not binary fractions keep this many significant bits.
@@ -213,6 +216,20 @@ def absolute(term: Term) -> Term:
     number = _number(term)
     mirrored = expr.Arithmetic("-", on_grid(Fraction(0), number.type.places), number)
     return _with_type(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
+
+
+def root(term: Term) -> Expr:
+    """√x, rounded down to a grid; NULL where x is negative."""
+    number = _number(term)
+    spare = number.type.reach.bit_length() - _ROOTED
+    if 0 < spare <= number.type.places:
+        number = _to_places(number, number.type.places - spare)
+    kind = number.type
+    # Refuses a number that a double may not have exactly.
+    Type(NUMBER, 0, kind.reach << (_BITS - _ROOTED))
+    room = _ROOTED + 1 - kind.reach.bit_length() + kind.places
+    places = max(-(-kind.places // 2), min(room // 2, _SIGNIFICANT))
+    return _with_type(expr.Root(number, places))
 
 
 def extreme(op: str, terms: Sequence[Term]) -> Term:

@@ -219,6 +219,45 @@ class Expression:
         """
         return _call("ROUND", self)
 
+    def sqrt(self) -> Expression:
+        """The square root; NULL where it is negative."""
+        return _call("SQRT", self)
+
+    def upper(self) -> Expression:
+        """A text with the letters a to z in upper case."""
+        return _call("UPPER", self)
+
+    def lower(self) -> Expression:
+        """A text with the letters A to Z in lower case."""
+        return _call("LOWER", self)
+
+    def trim(self) -> Expression:
+        """A text without spaces at its ends."""
+        return _call("TRIM", self)
+
+    def substring(self, start: int, length: int) -> Expression:
+        """So many characters of a text from the one at `start`; the first is 1.
+
+        >>> col("ward").substring(1, 2)
+        SUBSTR(ward, 1, 2)
+        """
+        return _call("SUBSTR", self, *(_end(end) for end in (start, length)))
+
+    def length(self) -> Expression:
+        """The number of characters of a text."""
+        return _call("LENGTH", self)
+
+    def join(self, *others: Operand) -> Expression:
+        """A text followed by others; NULL where any is NULL.
+
+        >>> col("ward").join("-", col("room"))
+        ward || '-' || room
+        """
+        joined = syntax_tree(self)
+        for other in others:
+            joined = exp.DPipe(this=joined, expression=_operand(other), safe=True)
+        return Expression(joined)
+
     @property
     def year(self) -> Expression:
         """The year of a date."""

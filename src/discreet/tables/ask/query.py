@@ -297,7 +297,9 @@ def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
     if wanted.kind == "count" or (wanted.kind == "units" and table.unit == ROW):
         return exp.Count(this=exp.Star())
     if wanted.kind == "units":
-        return exp.Count(this=exp.Distinct(expressions=[col(str(table.unit)).node]))
+        # A key that leads to the unit is not the unit, and is refused as such.
+        counted = table.unit if table.link is None else table.link.column
+        return exp.Count(this=exp.Distinct(expressions=[col(str(counted)).node]))
     of = as_expression(wanted.of)
     if wanted.between is not None:
         if not isinstance(wanted.between, list | tuple) or len(wanted.between) != 2:
@@ -317,8 +319,8 @@ def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str]
     on the unit.
     """
     pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in _names(on)}
-    if other.private and ours.unit and other.unit:
-        pairs = {ours.unit: other.unit, **pairs}
+    if other.private:
+        pairs = {**_unit_pair(ours, other), **pairs}
     this = exp.Table(this=identifier(other.name))
     if not pairs:
         raise RefusedQuestion(
@@ -331,6 +333,20 @@ def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str]
         return exp.Join(this=this, using=[identifier(name) for name in pairs])
     equal = [as_expression(left) == col(f"{other.name}.{right}") for left, right in pairs.items()]
     return exp.Join(this=this, on=exp.and_(*(equality.node.copy() for equality in equal)))
+
+
+def _unit_pair(ours: Table, other: Table) -> dict[str, str]:
+    """The columns by which rows of two private tables belong to the same unit: the unit, or a link."""
+    if ours.unit in ours.columns and other.unit in other.columns:
+        return {str(ours.unit): str(other.unit)}
+    here, there = ours.link, other.link
+    if here is not None and here.table == other.name:
+        return {here.column: here.key}
+    if there is not None and there.table == ours.name:
+        return {there.key: there.column}
+    if here is not None and there is not None and (here.table, here.key) == (there.table, there.key):
+        return {here.column: there.column}
+    return {}
 
 
 def _common_column(ours: Table, other: Table) -> str:

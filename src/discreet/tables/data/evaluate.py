@@ -9,7 +9,7 @@ read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce, singledispatch
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.tables.data import civil
+from discreet.tables.data import civil, strings
 from discreet.tables.data import expr as e
 from discreet.tables.data.types import DATE, MOMENT, TEXT, TRUTH
 
@@ -240,6 +240,51 @@ def _(expr: e.Bucket, known: Assignment) -> Values:
     of = evaluate(expr.of, known)
     edges = np.array(expr.edges, dtype=np.int64)
     return Values(np.searchsorted(edges, of.cells, side="right").astype(np.int64), of.null)
+
+
+@_value.register
+def _(expr: e.Root, known: Assignment) -> Values:
+    of = evaluate(expr.of, known)
+    null = of.null | (of.cells < 0)
+    return Values(
+        np.sqrt((np.where(null, 0, of.cells) << expr.shift).astype(np.float64)).astype(np.int64), null
+    )
+
+
+@_value.register
+def _(expr: strings.Joined, known: Assignment) -> Values:
+    items = [evaluate(item, known) for item in expr.items]
+    return Values(reduce(np.add, [item.cells for item in items]), _any_null(items))
+
+
+@_value.register
+def _(expr: strings.Cased, known: Assignment) -> Values:
+    table = str.maketrans(*strings.CASES[expr.case])
+    return _each_text(lambda text: text.translate(table), evaluate(expr.of, known))
+
+
+@_value.register
+def _(expr: strings.Trimmed, known: Assignment) -> Values:
+    return _each_text(lambda text: text.strip(" "), evaluate(expr.of, known))
+
+
+@_value.register
+def _(expr: strings.Substring, known: Assignment) -> Values:
+    first = expr.start - 1
+    return _each_text(lambda text: text[first : first + expr.length], evaluate(expr.of, known))
+
+
+@_value.register
+def _(expr: strings.Length, known: Assignment) -> Values:
+    of = evaluate(expr.of, known)
+    return Values(_each(len, of, np.int64), of.null)
+
+
+def _each_text(make: Callable[[str], str], of: Values) -> Values:
+    made = np.empty(len(of.null), dtype=object)
+    pairs = zip(of.cells.tolist(), of.null.tolist(), strict=True)
+    made[:] = ["" if null else make(cell) for cell, null in pairs]
+    return Values(made, of.null)
 
 
 def _any_null(items: list[Values]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ __all__ = [
     "Not",
     "Quotient",
     "Read",
+    "Root",
     "Scaled",
     "Shifted",
     "Steps",
@@ -426,6 +428,28 @@ class Steps(Expr):
     def value_at(self, cell: int) -> int:
         """The value of one cell."""
         return cell + self.values[bisect_right(self.edges, cell)]
+
+
+@dataclass(frozen=True)
+class Root(Expr):
+    """⌊√x · 2^places⌋ of a number; NULL where it is negative."""
+
+    of: Expr
+    places: int
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        # Such numbers are exact in a double, and so is what is rounded down from their root.
+        assert self.shift >= 0
+        assert (max(old.high, 0) << self.shift) < 1 << 52
+        low, high = (isqrt(max(end, 0) << self.shift) for end in (old.low, old.high))
+        return Type(NUMBER, low, high, self.places, old.null or old.low < 0)
+
+    @property
+    def shift(self) -> int:
+        """By how many bits the cells are shifted before the root is taken."""
+        return 2 * self.places - self.of.type.places
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,14 @@ class Dialect(ABC):
         """Whether a double is no number."""
         return t.call("ISNAN", term)
 
+    def trim_spaces(self, term: Term) -> Term:
+        """A text without spaces at its ends; other white space stays."""
+        return t.call("BTRIM", term, t.text(" "))
+
+    def characters(self, term: Term) -> Term:
+        """A text whose characters are counted: code points of Unicode."""
+        return term
+
     @abstractmethod
     def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
         """⌊left / right⌋ of whole numbers that are not negative, right above zero."""

@@ -50,6 +50,9 @@ class DuckDialect(Dialect):
     def pattern(self, like: str) -> str:
         return like  # no escape character, unless one is named
 
+    def trim_spaces(self, term: Term) -> Term:
+        return t.call("TRIM", term, t.text(" "))
+
     def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
         return t.call("DIVIDE", left, right)
 

@@ -86,6 +86,13 @@ class PostgresDialect(Dialect):
             raise unspeakable() from None
         return super().literal(value)
 
+    def characters(self, term: Term) -> Term:
+        """SQL_ASCII counts bytes, and half a character is no text: of those that are not ASCII there is no part."""
+        if self.encoding != "SQL_ASCII":
+            return term
+        stored = t.call("ENCODE", t.call("CONVERT_TO", term, t.text(self.encoding)), t.text("hex"))
+        return t.cases([(self.matches(stored, "([0-7][0-9a-f])*"), term.copy())], t.nothing("TEXT"))
+
     def is_nan(self, term: Term) -> Term:
         return t.binary(exp.EQ, term, t.text("NaN"))
 

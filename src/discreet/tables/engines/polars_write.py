@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from discreet.tables.data import expr as e
+from discreet.tables.data import strings
 from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import speakable
@@ -227,6 +228,33 @@ class PolarsWriter:
             pl.lit(pl.Series(list(cells), dtype=pl.Int64)) for cells in (expr.edges, expr.values)
         )
         return of + values.gather(edges.search_sorted(of, side="right"))
+
+    @write.register
+    def _root(self, expr: e.Root) -> pl.Expr:
+        of = self.write(expr.of)
+        safe = pl.when(of >= 0).then(of) * narrow(1 << expr.shift)
+        return safe.cast(pl.Float64).sqrt().floor().cast(pl.Int64)
+
+    @write.register
+    def _join(self, expr: strings.Joined) -> pl.Expr:
+        return pl.concat_str(*(self.write(item) for item in expr.items))
+
+    @write.register
+    def _change_case(self, expr: strings.Cased) -> pl.Expr:
+        before, after = strings.CASES[expr.case]
+        return self.write(expr.of).str.replace_many(list(before), list(after))
+
+    @write.register
+    def _trim(self, expr: strings.Trimmed) -> pl.Expr:
+        return self.write(expr.of).str.strip_chars(" ")
+
+    @write.register
+    def _substring(self, expr: strings.Substring) -> pl.Expr:
+        return self.write(expr.of).str.slice(expr.start - 1, expr.length)
+
+    @write.register
+    def _length(self, expr: strings.Length) -> pl.Expr:
+        return self.write(expr.of).str.len_chars().cast(pl.Int64)
 
     @write.register
     def _bucket(self, expr: e.Bucket) -> pl.Expr:

@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.data import expr as e
+from discreet.tables.data import strings
 from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
@@ -204,6 +205,39 @@ class Writer:
         of = self.write(expr.of)
         moved = [t.number(value) for value in expr.values]
         return t.add(of, _value_tree(of.copy(), expr.edges, moved))
+
+    @write.register
+    def _root(self, expr: e.Root) -> Term:
+        of = self.write(expr.of)
+        safe = t.cases([(t.binary(exp.GTE, of, t.number(0)), of.copy())], t.number(0))
+        root = self.dialect.root(t.times(safe, t.number(1 << expr.shift)))
+        return t.cases([(t.binary(exp.GTE, of.copy(), t.number(0)), root)], t.nothing(t.BIGINT))
+
+    @write.register
+    def _join(self, expr: strings.Joined) -> Term:
+        first, *others = (self.write(item) for item in expr.items)
+        for other in others:
+            first = t.binary(exp.DPipe, first, other)
+        return first
+
+    @write.register
+    def _change_case(self, expr: strings.Cased) -> Term:
+        return t.call(
+            "TRANSLATE", self.write(expr.of), *(t.text(letters) for letters in strings.CASES[expr.case])
+        )
+
+    @write.register
+    def _trim(self, expr: strings.Trimmed) -> Term:
+        return self.dialect.trim_spaces(self.write(expr.of))
+
+    @write.register
+    def _substring(self, expr: strings.Substring) -> Term:
+        ends = (t.number(end, "INT") for end in (expr.start, expr.length))
+        return t.call("SUBSTR", self.dialect.characters(self.write(expr.of)), *ends)
+
+    @write.register
+    def _length(self, expr: strings.Length) -> Term:
+        return t.cast(t.call("LENGTH", self.dialect.characters(self.write(expr.of))), t.BIGINT)
 
     @write.register
     def _bucket(self, expr: e.Bucket) -> Term:

@@ -28,9 +28,9 @@ from dataclasses import dataclass, field
 from discreet.errors import DiscreetError
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql.own import in_own_names
+from discreet.tables.ask.sql.parameters import parse_with_parameters
 from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.ask.sql.select import question
-from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.ask.start import Dataset
 
 __all__ = ["ParsedQuestion", "parse"]
@@ -45,20 +45,23 @@ class ParsedQuestion:
     options: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def parse(text: object, dataset: Dataset) -> ParsedQuestion:
+def parse(text: object, dataset: Dataset, parameters: object = ()) -> ParsedQuestion:
     """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
-    **Guarantee.** No private row is read and nothing is spent, whatever the text is.
+    Each `?` of the text stands for one of `parameters`, and the text of the question has their values.
+
+    **Guarantee.** No private row is read and nothing is spent, whatever the text is. A parameter is a
+    value in the tree of the question; it is never pasted into a text that is parsed.
     """
     try:
-        return _parse(text, dataset)
+        return _parse(text, dataset, parameters)
     except DiscreetError as error:
         error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parse(instead, dataset))
         raise
 
 
-def _parse(text: object, dataset: Dataset) -> ParsedQuestion:
-    stated = parse_statement(text)
+def _parse(text: object, dataset: Dataset, parameters: object = ()) -> ParsedQuestion:
+    stated = parse_with_parameters(text, parameters)
     try:
         parsed = question(stated, dataset)
     except RecursionError:

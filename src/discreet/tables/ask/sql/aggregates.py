@@ -175,8 +175,17 @@ def _units(call: _Call, nodes: list[Any]) -> Aggregate:
         "DP706",
         f"{call.text} counts distinct values of something other than the privacy unit.",
         "one person may have many values, so the sensitivity of this count has no small bound.",
-        (f"COUNT(DISTINCT {unit})" if unit else "COUNT(*): every row is a unit of its own") + other,
+        (f"COUNT(DISTINCT {unit})" if unit else _without_unit_fix(call.rows)) + other,
     )
+
+
+def _without_unit_fix(rows: SelectedRows) -> str:
+    """What to count where no column has the unit: every row, or after a join with the table that has it."""
+    links = [table.link for table in rows.scope.tables() if table.link is not None]
+    owner = rows.scope.dataset.tables.get(links[0].table) if links else None
+    if owner is None:
+        return "COUNT(*): every row is a unit of its own"
+    return f"COUNT(DISTINCT {owner.unit}) after JOIN {owner.name} ON {links[0].column} = {links[0].key}"
 
 
 def _count_if(call: _Call) -> Aggregate:

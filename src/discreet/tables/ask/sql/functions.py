@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, compare
+from discreet.tables.ask import build, compare, strings
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.columns import exact_number, similar_names
 from discreet.tables.ask.sql.dates import DATE_FORMS, DATE_FUNCTIONS
@@ -49,6 +49,7 @@ AGGREGATES = {
 
 _MOST_BUCKETS = 10_000
 _MOST_POWER = 8
+_MOST_CHARACTERS = 1_000_000
 
 Arguments = list[Any]
 
@@ -151,6 +152,35 @@ def _if(scalar: Scalar, arguments: Arguments) -> Term:
     return build.case([(scalar.condition(condition), scalar.term(yes))], otherwise)
 
 
+def _case_of(case: str) -> Callable[[Scalar, Arguments], Term]:
+    return lambda scalar, arguments: strings.change_case(case, scalar.term(arguments[0]))
+
+
+def _trim(scalar: Scalar, arguments: Arguments) -> Term:
+    return strings.trim(scalar.term(arguments[0]))
+
+
+def _length(scalar: Scalar, arguments: Arguments) -> Term:
+    return strings.length(scalar.term(arguments[0]))
+
+
+def _substring(scalar: Scalar, arguments: Arguments) -> Term:
+    start = whole_number(arguments[1], "the first character of SUBSTR", 1, _MOST_CHARACTERS)
+    count = _MOST_CHARACTERS
+    if len(arguments) == 3:
+        count = whole_number(arguments[2], "the number of characters of SUBSTR", 0, _MOST_CHARACTERS)
+    return strings.substring(scalar.term(arguments[0]), start, count)
+
+
+def _first_characters(scalar: Scalar, arguments: Arguments) -> Term:
+    count = whole_number(arguments[1], "the number of characters of LEFT", 0, _MOST_CHARACTERS)
+    return strings.substring(scalar.term(arguments[0]), 1, count)
+
+
+def _root(scalar: Scalar, arguments: Arguments) -> Term:
+    return build.root(scalar.term(arguments[0]))
+
+
 def _floor(scalar: Scalar, arguments: Arguments) -> Term:
     return build.floor(scalar.term(arguments[0]))
 
@@ -194,6 +224,9 @@ _FORMS = {
     "IIF": "IIF(days > 7, 1, 0)",
     "POWER": "POWER(days, 2)",
     "POW": "POW(days, 2)",
+    "SUBSTR": "SUBSTR(ward, 1, 2)",
+    "SUBSTRING": "SUBSTRING(ward, 1, 2)",
+    "LEFT": "LEFT(ward, 2)",
     **DATE_FORMS,
 }
 #: For each name the least and the greatest number of arguments, and the function that builds the term.
@@ -216,33 +249,37 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     "MOD": (2, 2, lambda scalar, arguments: build.modulo(*(scalar.term(item) for item in arguments))),
     "POWER": (2, 2, _power),
     "POW": (2, 2, _power),
+    "SQRT": (1, 1, _root),
+    **{name: (1, 1, _case_of("upper")) for name in ("UPPER", "UCASE")},
+    **{name: (1, 1, _case_of("lower")) for name in ("LOWER", "LCASE")},
+    "TRIM": (1, 1, _trim),
+    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH"), (1, 1, _length)),
+    **dict.fromkeys(("SUBSTR", "SUBSTRING"), (2, 3, _substring)),
+    "LEFT": (2, 2, _first_characters),
     **DATE_FUNCTIONS,
 }
 
 #: Functions that are not supported: their names, the code, the reason, and what to write instead.
 _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
     (
-        {"UPPER", "LOWER", "UCASE", "LCASE", "INITCAP"},
+        {"INITCAP"},
         "DP705",
-        "engines disagree on the upper case of letters such as ß, so two people could become one.",
-        "ward IN ('A', 'a')",
+        "engines disagree on where a word begins.",
+        "UPPER(ward) = 'A'",
     ),
     (
         {
-            "SUBSTR",
-            "SUBSTRING",
-            "LEFT",
             "RIGHT",
-            "TRIM",
+            "LTRIM",
+            "RTRIM",
             "CONCAT",
             "REPLACE",
-            "LENGTH",
             "REGEXP_REPLACE",
             "SPLIT_PART",
         },
         "DP705",
-        "engines disagree on parts of texts; texts are compared as they are.",
-        "CASE WHEN ward LIKE 'A%' THEN 'A' ELSE 'other' END",
+        "engines disagree on it.",
+        "SUBSTR(ward, 1, 2)   or   TRIM(ward)   or   ward || '-' || ward",
     ),
     (
         {"RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "HASH", "MD5", "SHA256"},
@@ -275,7 +312,7 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         "ISODOW(came_on)   is 1 on Monday and 7 on Sunday",
     ),
     (
-        {"LN", "LOG", "LOG2", "LOG10", "EXP", "SQRT", "SIN", "COS", "TAN"},
+        {"LN", "LOG", "LOG2", "LOG10", "EXP", "SIN", "COS", "TAN"},
         "DP705",
         "engines return different last digits for such functions.",
         "BUCKET(x, 1, 10, 100, 1000) groups by size",

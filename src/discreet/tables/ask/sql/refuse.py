@@ -51,7 +51,7 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
     exp.Placeholder: (
         "a parameter",
         "the ledger records each question with its values.",
-        "write the value itself",
+        "write the value itself, or ? and  parameters=[3]",
     ),
     exp.Parameter: (
         "a parameter",
@@ -153,12 +153,6 @@ _PARTS = {
         "the name of a schema",
         "a session has a single data set.",
         "the name of the table alone",
-    ),
-    "all": (
-        "DP702",
-        "GROUP BY ALL",
-        "named keys stay the same when SELECT changes.",
-        "GROUP BY ward",
     ),
     "nulls_first": ("DP702", "NULLS FIRST", "an answer always lists NULL last.", "leave it out"),
     "distinct": (

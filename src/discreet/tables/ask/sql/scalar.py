@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, columns, compare, dates
+from discreet.tables.ask import build, columns, compare, dates, strings
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql import dates as sql_dates
 from discreet.tables.ask.sql.functions import call
@@ -139,6 +139,11 @@ def _binary(make: Callable[[Term, Term], Term]) -> Callable[[Scalar, Any], Term]
         return make(scalar.term(node.this), scalar.term(node.expression))
 
     return handler
+
+
+def _join(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression", "safe")
+    return strings.join([scalar.term(node.this), scalar.term(node.expression)])
 
 
 def _division(op: str) -> Callable[[Scalar, Any], Term]:
@@ -309,6 +314,7 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Neg: _negative,
     exp.Add: sql_dates.add,
     exp.Sub: sql_dates.subtract,
+    exp.DPipe: _join,
     exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
     exp.Div: _division("/"),
     exp.IntDiv: _division("//"),

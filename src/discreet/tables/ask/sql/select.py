@@ -111,14 +111,27 @@ def _item(node: exp.Expression) -> _Item:
 def _keys(group: Any, items: list[_Item], rows: SelectedRows, taken: set[str]) -> list[tuple[Any, Key]]:
     if group is None:
         return []
-    require_only(group, "expressions")
+    require_only(group, "expressions", "all")
     keys: list[tuple[Any, Key]] = []
-    for node in group.expressions:
+    named = list(group.expressions)
+    if group.args.get("all"):
+        # A literal would be a position.
+        named += [
+            item.node
+            for item in items
+            if not _has_aggregate(item.node) and not isinstance(item.node, exp.Literal)
+        ]
+    for node in named:
         item = _group_item(node, items, rows)
         if all(not rows.scope.same(item.node, written) for written, _ in keys):
             name = free_name(item.alias or short_name(item.node), taken)
             keys.append((item.node, key(item.node, name, rows)))
     return keys
+
+
+def _has_aggregate(node: exp.Expression) -> bool:
+    """Whether an aggregate is anywhere in an expression."""
+    return any(is_aggregate(part) for part in node.find_all(exp.Anonymous))
 
 
 def _group_item(node: exp.Expression, items: list[_Item], rows: SelectedRows) -> _Item:

@@ -22,8 +22,20 @@ __all__ = ["MOST", "check_size", "length"]
 
 MOST = 3_000
 
-#: A part of a date is a formula of this many terms.
-_DATE = 150
+#: Parts of dates, and truncated dates, are formulas: how many terms they have, and copies of their operand.
+_FORMULAS = {
+    (e.DatePart, "year"): (100, 18),
+    (e.DatePart, "month"): (80, 13),
+    (e.DatePart, "quarter"): (80, 13),
+    (e.DatePart, "day"): (150, 26),
+    (e.DatePart, "doy"): (210, 40),
+    (e.DatePart, "week"): (480, 80),
+    (e.DatePart, "isoyear"): (220, 36),
+    (e.Truncated, "year"): (210, 40),
+    (e.Truncated, "quarter"): (420, 80),
+    (e.Truncated, "month"): (150, 27),
+}
+_SHORT = (8, 2)
 
 
 def check_size(question: Question) -> None:
@@ -47,6 +59,9 @@ def length(expr: Expr) -> int:
         for item in inside[1:]:
             total = 3 * (total + item)
         return total + 1
+    if isinstance(expr, e.DatePart | e.Truncated):
+        terms, copies = _FORMULAS.get((type(expr), expr.part), _SHORT)
+        return terms + copies * sum(inside)
     if isinstance(expr, e.IsIn):
         return 1 + sum(inside) + len(expr.values) // 2
     return 1 + _copies(expr) * sum(inside)
@@ -55,10 +70,12 @@ def length(expr: Expr) -> int:
 def _copies(expr: Expr) -> int:
     if isinstance(expr, e.Quotient):
         return 4 if isinstance(expr.right, e.Constant) else 24
+    if isinstance(expr, e.Steps):
+        return len(expr.edges) + 4
     if isinstance(expr, e.Bucket):
         even = len({after - before for before, after in pairwise(expr.edges)}) == 1
         return 6 if even else len(expr.edges) + 4
-    return {e.Clamp: 3, e.Modulo: 2, e.DatePart: _DATE}.get(type(expr), 1)
+    return {e.Clamp: 3, e.Modulo: 2, e.Root: 3}.get(type(expr), 1)
 
 
 def _conditions(rows: Relation) -> Iterator[Expr]:

@@ -22,7 +22,7 @@ from discreet.errors import BadParameter
 from discreet.tables.ask.sql.dialect import PlainDialect
 from discreet.tables.ask.sql.refuse import question_error, unsupported_error
 
-__all__ = ["OPTIONS", "SelectStatement", "parse_statement"]
+__all__ = ["OPTIONS", "SelectStatement", "parse_statement", "tokenize_text"]
 
 #: What may stand in a trailing WITH ( … ).
 OPTIONS = ("epsilon", "delta", "rho", "error", "confidence")
@@ -61,6 +61,11 @@ def parse_statement(text: object) -> SelectStatement:
     _check_start(tokens)
     written = text[tokens[0].start : tokens[-1].end + 1]
     return SelectStatement(_parse_select(written), written, explain, options)
+
+
+def tokenize_text(text: object) -> list[Token]:
+    """The words of a text that is short enough to be parsed."""
+    return _tokenize(_validate_text(text))
 
 
 def _validate_text(text: object) -> str:
