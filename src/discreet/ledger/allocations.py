@@ -140,9 +140,9 @@ class AllocatedLimit(Limit):
         """The filter, and the state with totals of it in every account; the first charge of all chooses it."""
         if isinstance(self.whole, Filter):
             return self.whole, state
-        kept = self.whole.chosen_filter(state.under(_ALL))
-        if kept is not None:
-            return kept, state
+        stored = self.whole.chosen_filter(state.under(_ALL))
+        if stored is not None:
+            return stored, state
         chosen = self.whole.best_filter(cost, min([Fraction(1), *allocations]))
         return chosen, self._initial_state(chosen)
 
@@ -156,8 +156,10 @@ class AllocatedLimit(Limit):
         """The filter and the totals, to look at: before the first charge those of the preferred one."""
         if isinstance(self.whole, Filter):
             return self.whole, state
-        kept = self.whole.chosen_filter(state.under(_ALL))
-        return (self.whole.first, self._initial_state(self.whole.first)) if kept is None else (kept, state)
+        chosen = self.whole.chosen_filter(state.under(_ALL))
+        return (
+            (self.whole.first, self._initial_state(self.whole.first)) if chosen is None else (chosen, state)
+        )
 
     def open_ways(self, cost: Cost, state: State) -> Cost:
         return self.whole.open_ways(cost, state.under(_ALL))

@@ -106,12 +106,12 @@ class Budget:
         converted = any("Rényi" in track.name for track in self.tracks)
         words: dict[str, Callable[[float], Guarantee]]
         words = {"epsilon": pure} if converted else {"epsilon": pure, "rho": _of_rho}
-        found = {}
+        amounts = {}
         for word, costs in words.items():
             with suppress(DiscreetError):
-                found[word] = self._most(costs)
+                amounts[word] = self._most(costs)
         accounts = [track.remaining for track in self.tracks if track.name.endswith("δ")]
-        return found | ({"delta": _down(float(min(accounts)))} if found and accounts else {})
+        return amounts | ({"delta": _down(float(min(accounts)))} if amounts and accounts else {})
 
     def _most(self, costs: Callable[[float], Guarantee]) -> float:
         """The greatest amount of which one answer is admitted."""

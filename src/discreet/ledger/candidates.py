@@ -159,11 +159,11 @@ class Candidates(Limit):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        kept = self.chosen_filter(state)
-        if kept is None and state != self.start():
+        stored = self.chosen_filter(state)
+        if stored is None and state != self.start():
             raise another_limit_error()
-        chosen = kept or self.best_filter(cost)
-        return chosen.admit(chosen.start() if kept is None else state, self._require_own(cost))
+        chosen = stored or self.best_filter(cost)
+        return chosen.admit(chosen.start() if stored is None else state, self._require_own(cost))
 
     def budget(
         self,
@@ -172,17 +172,20 @@ class Candidates(Limit):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
-        kept, seen = self.view(state)
-        part = f"{float(kept.leak / kept.delta):.0%} of δ is for mechanisms that may fail"
+        chosen_filter, seen = self.view(state)
+        part = f"{float(chosen_filter.leak / chosen_filter.delta):.0%} of δ is for mechanisms that may fail"
         chosen = (
             "the first question chose this"
             if self.chosen_filter(state)
             else "as usual; the first question will choose"
         )
         notes = (f"{part}{'; ' if self.chosen_filter(state) else ', '}{chosen}",)
-        used = min(1.0, float(kept.fullness(seen)))
+        used = min(1.0, float(chosen_filter.fullness(seen)))
         return Budget(
-            kept.track_budgets(seen), used, partial(how_many_like, self.admit, state, self.cost), notes
+            chosen_filter.track_budgets(seen),
+            used,
+            partial(how_many_like, self.admit, state, self.cost),
+            notes,
         )
 
     def fields(self) -> dict[str, Any]:

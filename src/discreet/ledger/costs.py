@@ -195,20 +195,22 @@ class CostRow:
 
 
 class Menu:
-    """Rows of which one is to be paid, and which of them was the best lately."""
+    """Rows of which one is paid. It remembers which of them led last, to find the best row faster."""
 
     __slots__ = ("floats", "lead", "rows")
 
     def __init__(self, rows: Sequence[CostRow], names: Sequence[str]) -> None:
         self.rows = rows
-        #: The amounts of each row, about, in the order of the names.
+        #: The amounts of each row as nearby floats, in the order of the names.
         self.floats = [tuple(near_float(row.amounts[name]) for name in names) for row in rows]
         self.lead: Lead | None = None
 
 
 class Lead(NamedTuple):
-    """The best row, at what was spent of some totals, and how much more may be spent of each before it
-    could be another one.
+    """The best row of a menu, and how long it stays the best.
+
+    `spent` holds the fractions of the totals that were spent when it was found. It is still the
+    best row while none of them has grown by more than `reach`.
     """
 
     row: CostRow
@@ -217,7 +219,7 @@ class Lead(NamedTuple):
     reach: float
 
     def holds(self, totals: Sequence[float], spent: Sequence[float]) -> bool:
-        """Whether the row is still the best after this was spent of the same totals."""
+        """Whether the row is still the best, now that these fractions of the same totals are spent."""
         if self.totals is not totals:
             return False
         for before, after in zip(self.spent, spent, strict=True):
@@ -257,11 +259,11 @@ class Cost:
     @cached_property
     def rows_by_names(self) -> dict[frozenset[str], tuple[CostRow, ...]]:
         """The first rows, by the names of what they count."""
-        found: dict[frozenset[str], tuple[CostRow, ...]] = {}
+        rows: dict[frozenset[str], tuple[CostRow, ...]] = {}
         for row in self.rows:
             names = frozenset(row.amounts)
-            found[names] = (*found.get(names, ()), row)
-        return found
+            rows[names] = (*rows.get(names, ()), row)
+        return rows
 
     def times(self, count: int) -> Cost:
         """The cost of that many such answers, all paid in the same way."""
@@ -310,9 +312,6 @@ def unreadable_error(what: str) -> BadDescription:
         why="a damaged description must not turn into some other promise.",
         fix="pass what to_dict() returned, unchanged.",
     )
-
-
-_NOTHING = Fraction(0)
 
 
 def _limit_denominator(total: Amount) -> Amount:

@@ -204,10 +204,10 @@ class Filter(Limit):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        found = self.pay_best(state, cost)
-        if found is None:
+        payment = self.pay_best(state, cost)
+        if payment is None:
             raise over_budget_error(self.budget(state), self.shortage(state, cost))
-        return found[0]
+        return payment[0]
 
     def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
         """The state after the best row that fits into that fraction of every track, and the row; None if none fits."""
@@ -238,7 +238,9 @@ class Filter(Limit):
         return (best[1], best[2]) if best else None
 
     def _contenders(self, state: State, menu: Menu, fraction: Fraction) -> Sequence[CostRow]:
-        """The rows without those that are so clearly beaten that floats can tell; who decides among these decides among all.
+        """The rows that may be the best: all but those that floats show to be clearly worse.
+
+        Exact fractions then choose among these rows, with the same outcome as among all of them.
 
         Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at most 2⁻¹²⁸, which is 3e-14
         of a total of 1e-25. So where a part of a total is at most two, it is right to 1e-13, and so are rooms; where it is
@@ -354,8 +356,8 @@ class Filter(Limit):
         tracks = [
             {"kind": track.kind, "total": str(track.total), "order": track.order} for track in self.tracks
         ]
-        asked = None if self.epsilon is None else str(self.epsilon)
-        constants = {"sort": self.sort, "epsilon": asked, "delta": str(self.delta), "leak": str(self.leak)}
+        epsilon = None if self.epsilon is None else str(self.epsilon)
+        constants = {"sort": self.sort, "epsilon": epsilon, "delta": str(self.delta), "leak": str(self.leak)}
         return {**constants, "lanes": tracks}
 
     @classmethod
@@ -364,10 +366,10 @@ class Filter(Limit):
             Track(track["kind"], _ratio_of(track["total"]), float(track["order"]))
             for track in fields["lanes"]
         )
-        asked = fields["epsilon"]
+        epsilon = fields["epsilon"]
         return cls(
             sort=fields["sort"],
-            epsilon=None if asked is None else _ratio_of(asked),
+            epsilon=None if epsilon is None else _ratio_of(epsilon),
             delta=_ratio_of(fields["delta"]),
             leak=_ratio_of(fields["leak"]),
             tracks=tracks,

@@ -35,7 +35,7 @@ def layers(
 
     `description` is the one that is shown, `described` what `versions.describe_versions` found of it in the rows.
     """
-    found: dict[str, Iterator[Line]] = {
+    lines_by_layer: dict[str, Iterator[Line]] = {
         "Privacy loss and unit": _loss_lines(limit, description, described),
         "Algorithms and correctness": _algorithm_lines(description, described, released),
         "Security and side channels": _security_lines(forgets=forgets),
@@ -44,7 +44,7 @@ def layers(
     }
     return [
         {"layer": name, "lines": [dict(zip(("what", "mark", "words"), line, strict=True)) for line in lines]}
-        for name, lines in found.items()
+        for name, lines in lines_by_layer.items()
     ]
 
 
@@ -216,8 +216,8 @@ def _contribution_lines(description: Mapping[str, Any], described: Mapping[str, 
             where = f" in {name}" if len(used) > 1 else ""
             yield f"rows of one unit{where}", ENFORCED, words.format(rows_words(version["at_most"]))
     if not used and description.get("at_most") is not None:
-        told = "says the description, under which nothing was computed: "
-        yield "rows of one unit", ASSERTED, told + words.format(rows_words(description["at_most"]))
+        prefix = "says the description, under which nothing was computed: "
+        yield "rows of one unit", ASSERTED, prefix + words.format(rows_words(description["at_most"]))
 
 
 def rows_words(most: object) -> str:

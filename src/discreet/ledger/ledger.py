@@ -173,11 +173,11 @@ class Ledger:
 
     def commit_all(self, answers: Iterable[tuple[Receipt, str]]) -> list[str | None]:
         """Keep the answers of charges together; returns the answers to show, as `commit` does."""
-        kept = list(answers)
-        for _, answer in kept:
+        pairs = list(answers)
+        for _, answer in pairs:
             if not isinstance(answer, str):
                 raise _not_text_error(answer)
-        return self._in_turn(lambda turn: [turn.answer(receipt, answer) for receipt, answer in kept])
+        return self._in_turn(lambda turn: [turn.answer(receipt, answer) for receipt, answer in pairs])
 
     def find(
         self,
@@ -197,13 +197,13 @@ class Ledger:
         if entry is None:
             return None
         promised = None if guarantee is None else as_guarantee(guarantee).to_json()
-        asked = {
+        use = {
             "question": question,
             "guarantee": promised,
             "analyst": asker.analyst,
             "project": asker.project,
         }
-        refuse_other_use(entry, asked, self.versions(), description)
+        refuse_other_use(entry, use, self.versions(), description)
         return entry if entry.kind == "committed" else None
 
     def find_for_all(self, key: str) -> Entry | None:
@@ -223,9 +223,9 @@ class Ledger:
 
     def budget(self, asker: Asker = NOBODY) -> Budget:
         """What is spent and what remains of the budget, or of the asker's allocation, and how many more answers like the last one fit."""
-        left = self.limit.budget(self.spent, asker=asker, now=chain.now())
+        budget = self.limit.budget(self.spent, asker=asker, now=chain.now())
         last = len(self) - 1
-        return replace(left, last=_last_charge(self._store, last, asker))
+        return replace(budget, last=_last_charge(self._store, last, asker))
 
     @property
     def where(self) -> str:

@@ -42,7 +42,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
 #: The tracks have no end; these totals only say what counts as dear.
-_LANES = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
+_TRACKS = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
 #: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
 #: In fractions of this part of δ answers take δ on themselves; a last resort takes that part of the account.
@@ -106,10 +106,10 @@ class Odometer(Limit):
             return ceiling(Fraction(log + Decimal("1e-28")), GRID)
 
     def start(self) -> State:
-        return State(dict.fromkeys(("delta", *(track.name for track in _LANES)), Fraction(0)))
+        return State(dict.fromkeys(("delta", *(track.name for track in _TRACKS)), Fraction(0)))
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        return menu(list(pricing.cost_rows(as_guarantee(guarantee), _LANES, self._account)))
+        return menu(list(pricing.cost_rows(as_guarantee(guarantee), _TRACKS, self._account)))
 
     def admit(
         self,
@@ -168,8 +168,8 @@ class Odometer(Limit):
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Odometer:
-        stated = {"leaks": str(_FORMER_LEAK), **fields}
-        delta, rate, leaks = (read_amount(stated[name]) for name in ("delta", "rate", "leaks"))
+        constants = {"leaks": str(_FORMER_LEAK), **fields}
+        delta, rate, leaks = (read_amount(constants[name]) for name in ("delta", "rate", "leaks"))
         return cls(Fraction(delta), Fraction(rate), Fraction(leaks))
 
 

@@ -29,11 +29,11 @@ def status_of(path: str) -> os.stat_result | None:
     try:
         with suppress(FileNotFoundError):
             return os.stat(path)  # noqa: PTH116 - a Path would hide some errors
-        left = [name for name in (path, *(path + end for end in _BESIDE)) if os.path.lexists(name)]
+        remains = [name for name in (path, *(path + end for end in _BESIDE)) if os.path.lexists(name)]
     except (OSError, ValueError) as error:
         raise inaccessible_error(path, "its file cannot be opened.", error) from None
-    if left:
-        raise chain.damaged_error(f"its file is gone, and {Path(left[0]).name} is still there.")
+    if remains:
+        raise chain.damaged_error(f"its file is gone, and {Path(remains[0]).name} is still there.")
     return None
 
 
@@ -75,8 +75,8 @@ def is_cut_short(path: Path) -> bool:
     Only asked after SQLite has refused the file: to open and close it beside SQLite would end the locks of this process.
     """
     with suppress(OSError), path.open("rb") as file:
-        found = file.read(len(_MAGIC))
-        return found == _MAGIC[: len(found)]
+        start = file.read(len(_MAGIC))
+        return start == _MAGIC[: len(start)]
     return True
 
 

@@ -105,8 +105,8 @@ class PlannedLimit(Limit):
             needed = max(row.amounts.values())
             for number, (_, count) in enumerate(self._bag):
                 if _name(number) in row.amounts:
-                    taken = min(needed, count - state[_name(number)])
-                    state, needed = state.plus({_name(number): taken}), needed - taken
+                    used = min(needed, count - state[_name(number)])
+                    state, needed = state.plus({_name(number): used}), needed - used
             if needed:
                 return None
         return state

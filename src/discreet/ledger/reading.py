@@ -17,14 +17,14 @@ __all__ = ["sections"]
 
 def sections(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Short sections, each a title and its sentences."""
-    found = {
+    sentences_by_title = {
         "How accurate the answers are": _accuracy(facts),
         "Known bias": _bias(facts),
         "Who may ask what": _questions(facts),
         "Digests": _digests(facts),
         "How to verify this statement": _verifying(facts),
     }
-    return [{"title": title, "sentences": list(sentences)} for title, sentences in found.items()]
+    return [{"title": title, "sentences": list(sentences)} for title, sentences in sentences_by_title.items()]
 
 
 def _accuracy(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -43,9 +43,9 @@ def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
     if described is None:
         yield "No description of the data is recorded, so it is not known what was clipped or down-weighted."
     else:
-        most = described.get("at_most")
-        if most is not None:
-            yield f"Each {unit} contributes {rows_words(most)}; extra rows are down-weighted, so counts and sums may be too low."
+        at_most = described.get("at_most")
+        if at_most is not None:
+            yield f"Each {unit} contributes {rows_words(at_most)}; extra rows are down-weighted, so counts and sums may be too low."
         yield "Values outside the stated bounds are clipped to them, so sums and means may be too high or too low."
         yield "Groups that are too small may be suppressed, where the groups were not declared."
     yield "Confidence intervals do not include this bias."
@@ -59,8 +59,8 @@ def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield "Questions, and what was spent on each, may have been chosen in view of earlier answers."
     people = sorted({line["analyst"] or line["project"] for line in lines} - {None})
-    asked = f"{len(lines)} charge{'' if len(lines) == 1 else 's'}"
-    yield f"{asked}; named as having asked: {', '.join(people) or 'nobody'}."
+    charges = f"{len(lines)} charge{'' if len(lines) == 1 else 's'}"
+    yield f"{charges}; named as having asked: {', '.join(people) or 'nobody'}."
     yield from _declared_sentence(
         facts,
         "access_type",
@@ -101,8 +101,8 @@ def _verifying(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _declared_sentence(facts: Mapping[str, Any], name: str, title: str, otherwise: str = "") -> Iterator[str]:
     """What a person declared, marked as that."""
-    said = facts["making"]["declared"].get(name)
-    if said is not None:
-        yield f"{title} (asserted): {said}"
+    declared = facts["making"]["declared"].get(name)
+    if declared is not None:
+        yield f"{title} (asserted): {declared}"
     elif otherwise:
         yield otherwise

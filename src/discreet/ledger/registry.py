@@ -143,8 +143,8 @@ def _fields_from_ledger(facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _mechanisms(facts: Mapping[str, Any]) -> str | None:
     """Every mechanism that was charged, and how often; whose noise is only asserted is said so."""
     counted = Counter((line["guarantee"], line["noise"]) for line in facts["released"])
-    told = [f"{count} × {run} ({noise})" for (run, noise), count in counted.items()]
-    return "; ".join(told) or None
+    descriptions = [f"{count} × {run} ({noise})" for (run, noise), count in counted.items()]
+    return "; ".join(descriptions) or None
 
 
 def _declared_error(code: str, what: str) -> BadParameter:

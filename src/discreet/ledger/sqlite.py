@@ -183,8 +183,8 @@ class SQLite(Store):
 
     def check(self) -> None:
         """Compare what the file says of its tables, word by word."""
-        found = self.run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if {sql for (sql,) in found} != set(_SCHEMA):
+        statements = self.run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if {sql for (sql,) in statements} != set(_SCHEMA):
             raise chain.damaged_error("its tables are not those that were made.")
 
     def is_consistent(self) -> bool:

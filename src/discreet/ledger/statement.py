@@ -284,8 +284,8 @@ def _words(claim: StatedGuarantee) -> dict[str, Any] | None:
     """What the claim means for one protected unit. It holds under adaptive questions, so the caveat on those is left out."""
     if claim.guarantee is None:
         return None
-    told = claim.guarantee.explain().to_dict()
-    return {name: told[name] for name in ("guess", "odds", "certainty", "sentences", "not_protected")}
+    explanation = claim.guarantee.explain().to_dict()
+    return {name: explanation[name] for name in ("guess", "odds", "certainty", "sentences", "not_protected")}
 
 
 def _cautions(claim: StatedGuarantee, units: int | None) -> list[str]:
@@ -294,8 +294,8 @@ def _cautions(claim: StatedGuarantee, units: int | None) -> list[str]:
     guarantee = claim.guarantee
     if guarantee is None:
         guarantee = approximate(reached, claim.delta, unit=unit.protects, relation=unit.relation)
-    said = [] if claim.guarantee is not None else [_NO_LIMIT]
-    return [*said, *cautions(guarantee.explain().right, claim.delta, claim.unit, units)]
+    warnings = [] if claim.guarantee is not None else [_NO_LIMIT]
+    return [*warnings, *cautions(guarantee.explain().right, claim.delta, claim.unit, units)]
 
 
 _NO_LIMIT = "There is no limit: the loss grows with every answer, and there is no guarantee for the whole."

@@ -75,23 +75,23 @@ def track_words(track: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 def bounds(column: Mapping[str, Any]) -> str:
     """What is known of a column, in a few words."""
-    known = []
+    facts = []
     if column.get("bounds"):
         low, high = column["bounds"]
-        known.append(f"{low} … {high}")
+        facts.append(f"{low} … {high}")
     if column.get("values"):
-        known.append(f"{column['values']} categories")
-    return "; ".join(known) or "–"
+        facts.append(f"{column['values']} categories")
+    return "; ".join(facts) or "–"
 
 
 def _words(facts: Mapping[str, Any]) -> Iterator[str]:
-    told = facts["words"]
-    if told is None:
+    explanation = facts["words"]
+    if explanation is None:
         yield "There is no limit, so there is no guarantee for the whole to put into words."
         return
-    yield from (f"- {_safe(sentence)}" for sentence in told["sentences"])
+    yield from (f"- {_safe(sentence)}" for sentence in explanation["sentences"])
     yield from ("", "What is not protected:", "")
-    yield from (f"- {_safe(sentence)}" for sentence in told["not_protected"])
+    yield from (f"- {_safe(sentence)}" for sentence in explanation["not_protected"])
 
 
 def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -213,18 +213,18 @@ def _registry(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ledger(facts: Mapping[str, Any]) -> Iterator[str]:
-    kept = facts["ledger"]
+    ledger = facts["ledger"]
     rows = [
-        ("rows", f"{kept['rows']}, hash chain intact"),
-        ("opened", kept["opened"]),
-        ("anchor", _Code(kept["anchor"])),
-        ("id", kept["id"]),
+        ("rows", f"{ledger['rows']}, hash chain intact"),
+        ("opened", ledger["opened"]),
+        ("anchor", _Code(ledger["anchor"])),
+        ("id", ledger["id"]),
         ("checked", f"{facts['made']}, by discreet {facts['making']['version']}"),
     ]
     yield from _table(("", ""), rows)
-    if kept["findings"]:
+    if ledger["findings"]:
         yield from ("", "Findings:", "")
-        yield from (f"- {finding['code']}: {_safe(finding['text'])}" for finding in kept["findings"])
+        yield from (f"- {finding['code']}: {_safe(finding['text'])}" for finding in ledger["findings"])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

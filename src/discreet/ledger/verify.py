@@ -199,18 +199,18 @@ class _Walk:
 
     def findings(self) -> list[Finding]:
         """Everything found, each kind once."""
-        found = [Finding("DP602", what) for what in dict.fromkeys(self.damages)]
-        found += [
+        findings = [Finding("DP602", what) for what in dict.fromkeys(self.damages)]
+        findings += [
             Finding("W3", f"version {version} wrote {_numbers(rows)}")
             for version, rows in self.versions.items()
         ]
         for number, (key, held) in self.unsettled.items():
             quicker = key is not None and key in self.answered
             self._remark("W1a" if quicker else "W1b" if held else "W1", number)
-        found += [
+        findings += [
             Finding(code[:2], _REMARKS[code].format(_numbers(rows))) for code, rows in self.remarks.items()
         ]
-        return found
+        return findings
 
     def _remark(self, code: str, number: int) -> None:
         self.remarks.setdefault(code, []).append(number)

@@ -46,11 +46,11 @@ def describe_versions(entries: Sequence[Entry], given: Given | None) -> dict[str
                 "changed": [change.words for change in list_changes(before[-1], version)] if before else [],
             }
         )
-    known = {version.digest for _, version in versions}
+    digests = {version.digest for _, version in versions}
     return {
         "versions": lines,
         "not_recorded": sum(entry.description is None for entry in charges),
-        "given": None if given is None else ("recorded" if given.digest in known else "not recorded"),
+        "given": None if given is None else ("recorded" if given.digest in digests else "not recorded"),
     }
 
 
@@ -85,7 +85,7 @@ def _last_name(table: Mapping[str, Any]) -> dict[str, str]:
 
 def _version_rows(entries: Iterable[Entry]) -> list[tuple[int, Description]]:
     """The rows that describe the data, and what they say."""
-    told = [
+    rows = [
         (
             entry.number,
             entry.describes if entry.kind == "described" else (entry.about or {}).get("description"),
@@ -93,4 +93,4 @@ def _version_rows(entries: Iterable[Entry]) -> list[tuple[int, Description]]:
         for entry in entries
         if entry.kind in {"open", "described"}
     ]
-    return [(number, Description.of(facts)) for number, facts in told if facts is not None]
+    return [(number, Description.of(facts)) for number, facts in rows if facts is not None]

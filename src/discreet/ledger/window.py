@@ -154,10 +154,10 @@ class WindowedLimit(Limit):
     def _say_if_ahead(self, refused: OverBudget, state: State, now: datetime | str | None) -> None:
         """What to do about a window that is full and lies ahead of the clock; see above. Times are public."""
         number = -1 if now is None else _window_number(self.length, _moment(now))
-        kept = int(state[_NUMBER])
-        if not 0 <= number < kept:
+        stored = int(state[_NUMBER])
+        if not 0 <= number < stored:
             return
-        begins, following = _window_start(self.length, kept), _window_start(self.length, number + 1)
+        begins, following = _window_start(self.length, stored), _window_start(self.length, number + 1)
         refused.what += (
             f" The window of this ledger begins on {begins}: a charge was made while the clock was ahead."
         )
