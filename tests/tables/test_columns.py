@@ -156,7 +156,7 @@ def test_what_is_never_null_is_made_so():
     assert (made.condition.of.of.column, made.condition.of.of.type.null) == ("urgent", True)
     assert rows_of(TABLES["labs"], {}) == Private("labs")
     two = Table("t", {"a": Column("a", "text", null=False), "b": Column("b", "real", null=False)}, "a")
-    assert rows_of(two).condition.of.of.column == "b", "rows without a unit are dropped by the engine"
+    assert rows_of(two, {}).condition.of.of.column == "b", "rows without a unit are dropped by the engine"
 
 
 def test_a_float_is_the_decimal_that_it_prints_as():
