@@ -3,7 +3,7 @@
 
     run = private(model, optimizer, data, …, canaries=1000)
     …                                                                 # the loop as always
-    dp.audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.guarantee)
+    audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.guarantee)
 
 Canary j has a gradient along a direction of its own, much longer than the clipping norm, in a
 parameter that is watched like all others and that no optimizer moves. It is drawn into batches,
