@@ -35,6 +35,7 @@ def slip(wrong: str, code: str, fix: str, right: str) -> Mistake:
     slip('a.share("wrad")', "DP105", "'ward'", "a.share('ward')"),
     slip('total.share("ward")', "DP105", "answer.share()", "answer = total; answer.share()"),
     slip('a / "total"', "DP104", "100 * answer", "answer = a; 100 * answer"),
+    slip("a.take([7])", "DP102", "answer.take([0])", "answer = a; answer.take([0])"),
     slip("long / a", "DP107", "GROUP BY long", f"long / {LONG}"),
     slip("total / a", "DP107", "no GROUP BY", "total / total  # with no GROUP BY"),
     slip("means / both", "DP107", "AS days", "means / means  # AS days"),

@@ -181,7 +181,36 @@ def test_unlike_answers_are_refused():
     mean = Noisy((1.0,), (0.5,), (1.5,), text="AVG(x)")
     means = Answer.of(keys=[], groups=[()], columns={"m": mean})
     assert_refused("DP107", lambda: means.combine(means))
-    assert_refused("DP104", lambda: one / "two")
+    for wrong in (
+        lambda: one / "two",
+        lambda: one + True,
+        lambda: one.union("two"),
+        lambda: one.combine("two"),
+    ):
+        assert_refused("DP104", wrong)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, 10**400])
+def test_a_number_that_is_not_finite_is_refused(number):
+    one = weeks("a", [1.0, 2.0])
+    for wrong in (lambda: one * number, lambda: number - one, lambda: number / one):
+        assert assert_refused("DP101", wrong).spent == "nothing"
+
+
+def test_rows_that_were_not_released_cannot_be_taken():
+    one = weeks("a", [1.0, 2.0])
+    for row in (2, -1, 10**30):
+        assert_refused("DP102", lambda row=row: one.take([row]))
+    assert_refused("DP103", lambda: one.take(["x"]))
+
+
+def test_a_number_may_stand_on_the_left():
+    one = weeks("a", [400.0, 800.0])
+    assert (1000 - one).columns["n"].values == (600.0, 200.0)
+    assert (1 + one).columns["n"].values == (401.0, 801.0)
+    share = (200 / one).columns["n"]
+    assert share.values == (0.5, 0.25)
+    assert share.lo[0] < 0.5 < share.hi[0]
 
 
 # --- intervals ---------------------------------------------------------------------------------------

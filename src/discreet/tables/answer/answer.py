@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
@@ -272,6 +273,13 @@ class Answer:
         >>> answer.take([1]).rows()
         [('B', 5, 3, 7)]
         """
+        if any(check.whole(at_least=0, row=row) >= len(self) for row in rows):
+            raise BadParameter(
+                "DP102",
+                f"the answer has {len(self)} rows, with the numbers from 0 to {len(self) - 1}.",
+                why="a row that was not released cannot be taken.",
+                fix="answer.take([0])",
+            )
         return replace(
             self,
             groups=tuple(self.groups[row] for row in rows),
@@ -281,8 +289,14 @@ class Answer:
     def __add__(self, other: Answer | float) -> Answer:
         return self._apply("+", other)
 
+    def __radd__(self, other: float) -> Answer:
+        return self._apply("+", other)
+
     def __sub__(self, other: Answer | float) -> Answer:
         return self._apply("-", other)
+
+    def __rsub__(self, other: float) -> Answer:
+        return self._apply("-", other, reflected=True)
 
     def __mul__(self, other: Answer | float) -> Answer:
         return self._apply("*", other)
@@ -293,15 +307,13 @@ class Answer:
     def __truediv__(self, other: Answer | float) -> Answer:
         return self._apply("/", other)
 
-    def _apply(self, op: str, other: Answer | float) -> Answer:
-        if isinstance(other, bool) or not isinstance(other, Answer | int | float):
-            raise BadParameter(
-                "DP104",
-                "arithmetic with an answer needs another answer, or a number.",
-                why="each number of the answer needs one number that belongs to it.",
-                fix="answer / other_answer   or   100 * answer",
-            )
-        return arithmetic.apply(op, self, other)
+    def __rtruediv__(self, other: float) -> Answer:
+        return self._apply("/", other, reflected=True)
+
+    def _apply(self, op: str, other: Answer | float, *, reflected: bool = False) -> Answer:
+        if isinstance(other, int | float) and not isinstance(other, bool):
+            return arithmetic.apply_number(op, self, check.real(number=other), reflected=reflected)
+        return arithmetic.apply(op, self, _checked_answer(other))
 
     def share(self, *within: str) -> Answer:
         """Each number as a share of the total of all groups, or of the groups that agree in some keys.
@@ -342,7 +354,7 @@ class Answer:
         >>> len(answer.union(answer))
         2
         """
-        return arithmetic.stack([self, *others])
+        return arithmetic.stack([self, *map(_checked_answer, others)])
 
     def combine(self, *others: Answer) -> Answer:
         """The weighted mean of several releases of the same numbers, which is nearer to the truth than each.
@@ -359,7 +371,7 @@ class Answer:
         >>> high - low < first.interval[1] - first.interval[0]
         True
         """
-        return arithmetic.average([self, *others])
+        return arithmetic.average([self, *map(_checked_answer, others)])
 
     def key_name(self, name: str) -> str:
         """A name that has to be that of a key."""
@@ -416,9 +428,11 @@ class Answer:
         """
         from discreet.plot.groups import panels
 
-        several = list(self.columns)[: 1 if ax is not None else 4] if column is None else column
+        several: Any = list(self.columns)[: 1 if ax is not None else 4] if column is None else column
         names = (
-            [self._column_name(several)] if isinstance(several, str) else [*map(self._column_name, several)]
+            [*map(self._column_name, several)]
+            if isinstance(several, list | tuple)
+            else [self._column_name(several)]
         )
         if not names:
             names = [self._column_name(None)]
@@ -480,3 +494,15 @@ class Answer:
             why="a chart shows a noisy column with its intervals.",
             fix=f"answer.plot({next(iter(self.columns), 'count')!r})",
         )
+
+
+def _checked_answer(value: object) -> Answer:
+    """An answer; anything else is refused."""
+    if isinstance(value, Answer):
+        return value
+    raise BadParameter(
+        "DP104",
+        "arithmetic with an answer needs another answer, or a number.",
+        why="each number of the answer needs one number that belongs to it.",
+        fix="answer / other_answer   or   100 * answer",
+    )

@@ -27,15 +27,21 @@ from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation, Rele
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
 
-__all__ = ["apply", "average", "in_order", "pivot", "running_total", "share", "stack"]
+__all__ = ["apply", "apply_number", "average", "in_order", "pivot", "running_total", "share", "stack"]
 
 _WHOLE = {"+", "-", "*"}
 
 
-def apply(op: str, left: Answer, right: Answer | float) -> Answer:
+def apply_number(op: str, answer: Answer, number: float, *, reflected: bool) -> Answer:
+    """The answer with `x op number` in the place of each number x, or with `number op x`."""
+    public = Linear(number, {})
+    if reflected:
+        return _map(answer, f"{number:g} {op} {{}}", lambda node: combine(op, [public, node]))
+    return _map(answer, f"{{}} {op} {number:g}", lambda node: combine(op, [node, public]))
+
+
+def apply(op: str, left: Answer, right: Answer) -> Answer:
     """The answer with `left op right` in the place of each number of `left`."""
-    if isinstance(right, int | float):
-        return _map(left, f"{op} {right:g}", lambda node: combine(op, [node, Linear(right, {})]))
     rows, others = _matching_rows(left, right)
     columns = {}
     for name, other in _matching_columns(left, right).items():
@@ -58,7 +64,7 @@ def _map(answer: Answer, text: str, change: Callable[[Node], Node]) -> Answer:
     columns = {
         name: column_of_nodes(
             [change(node) for node in nodes_of(answer, ReleasedColumn(name))],
-            f"{column.text or name} {text}",
+            text.format(column.text or name),
             whole=False,
             nonnegative=False,
         )

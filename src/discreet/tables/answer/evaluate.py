@@ -157,6 +157,9 @@ def combine(op: str, parts: Sequence[Node]) -> Node:
         assert isinstance(left, Linear)
         assert isinstance(right, Linear)
         leaf = _linear(op, left, right)
+        if isinstance(leaf, Linear) and not math.isfinite(leaf.value):
+            # Beyond the largest float, as after a division by nearly zero, nothing can be said.
+            return NULL
         if leaf is not None:
             return leaf
     return Applied(op, tuple(parts), _apply(op, [part.value for part in parts]))
