@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 import pytest
 
@@ -33,6 +34,8 @@ KEEPING = {
     *("seed", "get_state", "set_state", "getstate", "setstate", "get_bit_generator", "set_bit_generator"),
     *("MT19937", "Random", "Generator", "RandomState"),
 }
+#: Bytes; the census of the examples, 370 kB, is the largest file that is meant to be here.
+LARGEST = 500_000
 UNFINISHED = ["TO" + "DO", "FIX" + "ME", "X" * 3, "NotImplemented" + "Error", "pragma: no " + "cover"]
 
 
@@ -88,6 +91,16 @@ def test_no_generator_that_can_be_predicted(path):
         assert random_names(tree_of(path)) <= KEEPING
     else:
         assert random_imports(tree_of(path)) == []
+
+
+def test_no_package_or_data_set_is_committed_by_accident():
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode:
+        pytest.skip("needs a checkout of git")
+    tracked = [ROOT / name for name in listing.stdout.decode().split("\0") if name]
+    sizes = {relative(path): path.stat().st_size for path in tracked if path.is_file()}
+    assert {name for name, size in sizes.items() if size > LARGEST} == set()
+    assert {name for name in sizes if name.endswith((".whl", ".gz", ".zip", ".so"))} == set()
 
 
 def test_the_licence_is_whole():
