@@ -41,9 +41,10 @@ ARROWS: dict[str, tuple[str, ...]] = {
 # The folders of `tables`, and the folders that each may import. A question goes from `ask` to `plan` to `answer`.
 TABLES: dict[str, tuple[str, ...]] = {
     "data": (),
+    "workloads": (),
     "ask": ("data",),
-    "answer": ("ask", "data"),
-    "plan": ("answer", "ask", "data"),
+    "answer": ("ask", "data", "workloads"),
+    "plan": ("answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
     "__init__": ("answer", "ask", "data"),
@@ -63,7 +64,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "session",
         "cli",
     ),
-    "scipy": ("privacy", "noise", "mechanisms", "graphs", "learn", "audit"),
+    "scipy": ("privacy", "noise", "mechanisms", "tables", "graphs", "learn", "audit"),
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),

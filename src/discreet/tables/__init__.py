@@ -9,7 +9,7 @@
     engines/    DuckDB, PostgreSQL, Spark and Polars, which make the sums
 
 A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer
-← plan; `engines` imports `data` alone.
+← plan; `engines` imports `data` alone, and `workloads` nothing.
 
 Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
 `greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,
