@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
+"""Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in
+`discreet.learn.torch`.
 
     LogisticRegression, LinearSVC                        classification.py   } linear models: glm.py, and the solvers below
     LinearRegression, Ridge, HuberRegression             regression.py       }
