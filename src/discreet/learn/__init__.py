@@ -7,6 +7,7 @@
     GaussianNB, KMeans, PCA, StandardScaler              naive_bayes.py, kmeans.py, pca.py, scaler.py
     tune                                                 tuning.py: the best of several models, paid for
 
+arrays.py        the kinds of arrays
 base.py          what all estimators share: charge first, then read the data
 inputs.py        X, y, bounds and classes, read as arrays, one record at a time
 budget.py        FitBudget: (ε, δ) as Gaussian noise, split among releases
