@@ -108,14 +108,14 @@ class TestMutants:
 
     def test_a_number_of_values_that_is_off_by_one(self, monkeypatch):
         sound = measurement_at(self.LAYOUT, NOISE)
-        centred = ResidualSystem.centred
+        center = ResidualSystem.center
 
         def off_by_one(system, table, keys, first=0):
-            return centred(
+            return center(
                 ResidualSystem(tuple(size + 1 for size in system.sizes), system.sets), table, keys, first
             )
 
-        monkeypatch.setattr(ResidualSystem, "centred", off_by_one)
+        monkeypatch.setattr(ResidualSystem, "center", off_by_one)
         assert self.longest(sound) > sound.squared_length
 
     def test_a_multiplier_that_is_left_out_of_the_sensitivity(self):
@@ -134,7 +134,7 @@ class TestMutants:
         layout = layout_of((2, 2, 2, 2), closure_of([(0, 1, 2, 3)]))
         sound = measurement_at(layout, NOISE)
         monkeypatch.setattr(
-            ResidualSystem, "centred", lambda system, table, keys, _: table * system.cells(keys)
+            ResidualSystem, "center", lambda system, table, keys, _: table * system.cells(keys)
         )
         longest = max(map(dense.squared, dense.shifts(sound, layout.system.sizes).values()))
         assert longest > 2 * sound.squared_length

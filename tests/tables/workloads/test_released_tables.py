@@ -14,7 +14,7 @@ from discreet.exact import exactly
 from discreet.tables.workloads.axes import interval_axis
 from discreet.tables.workloads.measurement import Layout, SparseTable, measurement_at
 from discreet.tables.workloads.objectives import plan_noise
-from discreet.tables.workloads.released import Cell, ReleasedTables
+from discreet.tables.workloads.released import ReleasedTables, TableCell
 from discreet.tables.workloads.residuals import ResidualSystem, closure_of
 
 SIZES, TWO_WAY = (2, 3, 4), ((0, 1), (0, 2), (1, 2))
@@ -87,7 +87,7 @@ def moments(layout, cells, runs):
         )
         rows.append((noisy - system.table(truth, keys)[..., None]).reshape(-1, runs))
         names += [
-            Cell((), dict(zip(keys, cell, strict=True)))
+            TableCell((), dict(zip(keys, cell, strict=True)))
             for cell in itertools.product(*(range(sizes[key]) for key in keys))
         ]
     return np.concatenate(rows), names
@@ -114,7 +114,7 @@ def test_a_scaled_measure_has_scaled_noise():
     system = ResidualSystem((2, 3), ((0, 1),))
     _, cells = full_table((2, 3))
     tables = released(Layout((), system, plan_noise(system).variances), cells)
-    thrice = tables.scaled(-3.0)
+    thrice = tables.scale(-3.0)
     assert np.allclose(thrice.table((0, 1)), -3 * tables.table((0, 1)))
     assert thrice.table_variance((0, 1)) == pytest.approx(9 * tables.table_variance((0, 1)))
     assert thrice.table_rounding((0,)) == pytest.approx(3 * tables.table_rounding((0,)))

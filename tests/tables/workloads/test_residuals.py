@@ -74,7 +74,7 @@ def test_whole_numbers_stay_whole_and_every_row_is_equally_long():
     for cell in dense.cells_of(SIZES):
         one = np.zeros(SIZES, np.int64)
         one[cell] = 1
-        centred = system.centred(one, (0, 1, 2))
+        centred = system.center(one, (0, 1, 2))
         assert centred.dtype == np.int64
         lengths.add(int((centred**2).sum()))
     assert lengths == {2 * 1 * 3 * 2 * 4 * 3}

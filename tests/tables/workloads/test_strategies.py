@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.tables.workloads import cache
+from discreet.tables.workloads import strategy_cache
 from discreet.tables.workloads.axes import StrategyAxis, interval_axis
 from discreet.tables.workloads.strategies import gram_of, optimal_strategy, queries_of, worst_case_strategy
 
@@ -115,19 +115,19 @@ class TestCache:
         return np.triu(np.full((size, size), 3, np.int64)) + np.eye(size, dtype=np.int64)
 
     def test_a_large_matrix_is_computed_once(self, folder):
-        key = cache.key_of("ranges", 200)
-        first = cache.recall(key, self.matrix, 200)
-        again = cache.recall(key, lambda: pytest.fail("it is known"), 200)
+        key = strategy_cache.key_of("ranges", 200)
+        first = strategy_cache.recall(key, self.matrix, 200)
+        again = strategy_cache.recall(key, lambda: pytest.fail("it is known"), 200)
         assert (first == again).all()
         assert [path.name for path in folder.iterdir()] == [f"{key}.npy"]
 
     def test_a_small_one_is_never_written(self, folder):
-        cache.recall(cache.key_of("ranges", 8), lambda: self.matrix(8), 8)
+        strategy_cache.recall(strategy_cache.key_of("ranges", 8), lambda: self.matrix(8), 8)
         assert not folder.exists()
 
     def test_an_empty_variable_turns_it_off(self, folder, monkeypatch):
         monkeypatch.setenv("DISCREET_CACHE", "")
-        cache.recall(cache.key_of("ranges", 200), self.matrix, 200)
+        strategy_cache.recall(strategy_cache.key_of("ranges", 200), self.matrix, 200)
         assert not folder.exists()
 
     @pytest.mark.parametrize(
@@ -144,20 +144,25 @@ class TestCache:
         ],
     )
     def test_a_damaged_file_is_computed_again(self, folder, damage):
-        key = cache.key_of("ranges", 200)
-        cache.recall(key, self.matrix, 200)
+        key = strategy_cache.key_of("ranges", 200)
+        strategy_cache.recall(key, self.matrix, 200)
         damage(folder / f"{key}.npy")
-        assert (cache.recall(key, self.matrix, 200) == self.matrix()).all()
+        assert (strategy_cache.recall(key, self.matrix, 200) == self.matrix()).all()
 
     def test_a_place_that_cannot_be_written_is_left_alone(self, tmp_path, monkeypatch):
         (tmp_path / "file").write_text("in the way")
         monkeypatch.setenv("DISCREET_CACHE", str(tmp_path / "file" / "below"))
-        assert (cache.recall(cache.key_of("x", 1), self.matrix, 200) == self.matrix()).all()
+        assert (strategy_cache.recall(strategy_cache.key_of("x", 1), self.matrix, 200) == self.matrix()).all()
 
     def test_a_name_depends_on_every_parameter(self):
         assert (
             len(
-                {cache.key_of("a", 1), cache.key_of("a", 2), cache.key_of("b", 1), cache.key_of("a", 1, True)}
+                {
+                    strategy_cache.key_of("a", 1),
+                    strategy_cache.key_of("a", 2),
+                    strategy_cache.key_of("b", 1),
+                    strategy_cache.key_of("a", 1, True),
+                }
             )
             == 4
         )

@@ -6,7 +6,7 @@
     laplace.py          the same under a pure ε: which tables to measure
     strategies.py       the optimal strategy for ranges and prefixes of an ordered key, with a certificate
     trees.py            strategies for hierarchies, and for keys with very many values
-    axes.py, cache.py   both as whole numbers along a key; strategies kept on disk
+    axes.py, strategy_cache.py   both as whole numbers along a key; strategies kept on disk
     measurement.py      everything that is measured, its noise, and how far one row moves it
     released.py         the tables that follow from it, with the noise of each number
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.tables.workloads import cache
+from discreet.tables.workloads import strategy_cache
 from discreet.tables.workloads.residuals import Floats
 from discreet.tables.workloads.strategies import (
     MOST_LEAVES,
@@ -163,8 +163,8 @@ def tree_axis(tree: Tree, weights: Sequence[float]) -> Axis:
     per_node = [weight / size for weight, size in zip(weights, tree.sizes, strict=True)]
     if tree.leaves > MOST_LEAVES:
         return TreeAxis(plan_tree(tree, per_node))
-    key = cache.key_of("tree", *(parents.tolist() for parents in tree.parents), per_node)
-    return StrategyAxis(cache.recall(key, lambda: _tree_strategy(tree, per_node), tree.leaves))
+    key = strategy_cache.key_of("tree", *(parents.tolist() for parents in tree.parents), per_node)
+    return StrategyAxis(strategy_cache.recall(key, lambda: _tree_strategy(tree, per_node), tree.leaves))
 
 
 def _tree_strategy(tree: Tree, weights: Sequence[float]) -> Integers:
@@ -177,7 +177,7 @@ def _tree_strategy(tree: Tree, weights: Sequence[float]) -> Integers:
 
 @lru_cache(maxsize=32)
 def _interval_strategy(leaves: int, weights: tuple[tuple[str, float], ...], *, worst: bool) -> StrategyAxis:
-    key = cache.key_of("intervals", leaves, [list(pair) for pair in weights], worst)
+    key = strategy_cache.key_of("intervals", leaves, [list(pair) for pair in weights], worst)
 
     def compute() -> Integers:
         first = weights[0][0]
@@ -185,7 +185,7 @@ def _interval_strategy(leaves: int, weights: tuple[tuple[str, float], ...], *, w
             return _whole(worst_case_strategy(queries_of(first, leaves)).matrix)
         return _whole(optimal_strategy(gram_of(dict(weights), leaves)).matrix)
 
-    return StrategyAxis(cache.recall(key, compute, leaves))
+    return StrategyAxis(strategy_cache.recall(key, compute, leaves))
 
 
 def _whole(matrix: Floats) -> Integers:

@@ -45,9 +45,9 @@ def pooled_noise(system: ResidualSystem, measured: Mapping[KeySet, float]) -> di
     """σ_S² of least squares, from tables measured with noise of some variance on each cell."""
     precisions = dict.fromkeys(system.residuals, 0.0)
     for keys, variance in measured.items():
-        varying = system.varying(keys)
-        for part in subsets(varying):
-            precisions[part] += 1 / (variance * system.cells(varying))
+        free = system.free_keys(keys)
+        for part in subsets(free):
+            precisions[part] += 1 / (variance * system.cells(free))
     return {keys: 1 / (system.cells(keys) * precision) for keys, precision in precisions.items()}
 
 
@@ -58,7 +58,7 @@ def pooled_residuals(
     sums: dict[KeySet, Floats] = {}
     totals: dict[KeySet, float] = {}
     for keys, table in tables.items():
-        weight = 1 / (measured[keys] * system.cells(system.varying(keys)))
+        weight = 1 / (measured[keys] * system.cells(system.free_keys(keys)))
         for part, residual in system.residuals_of(table, keys).items():
             sums[part] = sums[part] + weight * residual if part in sums else weight * residual
             totals[part] = totals.get(part, 0.0) + weight
@@ -98,7 +98,7 @@ class _Search:
 
     def __init__(self, system: ResidualSystem) -> None:
         self.system = system
-        self.tables = list(dict.fromkeys(system.varying(keys) for keys in system.closure))
+        self.tables = list(dict.fromkeys(system.free_keys(keys) for keys in system.closure))
         place = {keys: at for at, keys in enumerate(system.residuals)}
         inside = [[place[part] for part in subsets(keys)] for keys in self.tables]
         self._table = np.repeat(np.arange(len(inside)), [len(parts) for parts in inside])
@@ -147,7 +147,7 @@ class _Search:
         orders = np.array([len(keys) for keys in self.tables])
         gaussian = plan_noise(self.system, dict(weights)).variances
         by_noise = -np.log([gaussian[keys] for keys in self.tables])
-        asked = {self.system.varying(keys) for keys in self.system.sets}
+        asked = {self.system.free_keys(keys) for keys in self.system.sets}
         of_asked = np.array([0.0 if keys in asked else -4.0 for keys in self.tables])
         return [
             np.zeros(len(orders)),

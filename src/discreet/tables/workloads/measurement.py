@@ -87,7 +87,7 @@ class Layout:
             for place, axis in enumerate(self.axes):
                 block = np.moveaxis(axis.measure(np.moveaxis(block, place, 0)), 0, place)
             # numpy takes a single number out of its array of objects.
-            yield keys, np.asarray(multipliers[keys] * system.centred(block, keys, depth), kind)
+            yield keys, np.asarray(multipliers[keys] * system.center(block, keys, depth), kind)
 
     def _tables(self, cells: SparseTable, reach: int) -> Iterator[tuple[KeySet, Any]]:
         """The exact table of each set of categories over all values of the axes; the larger sets first.

@@ -18,14 +18,14 @@ import numpy as np
 from discreet.tables.workloads.axes import Axis
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem, subsets
 
-__all__ = ["Cell", "ReleasedTables", "Span"]
+__all__ = ["ReleasedTables", "Span", "TableCell"]
 
 #: Values of an axis that stand next to each other: the first, and the one after the last.
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A sum of the whole table: a span of each axis, and the number of the value of some categories."""
 
     spans: tuple[Span, ...]
@@ -46,7 +46,7 @@ class ReleasedTables:
     # The l1 norm of what rounding the noise to whole numbers adds to each residual, at most.
     roundings: Mapping[KeySet, float]
 
-    def scaled(self, factor: float) -> Self:
+    def scale(self, factor: float) -> Self:
         """The tables of the measure times a factor."""
         return replace(
             self,
@@ -61,7 +61,8 @@ class ReleasedTables:
         """The estimates of a table of categories, for some spans of each axis."""
         depth = len(self.axes)
         summed = {
-            part: self._over_spans(self.residuals[part], spans) for part in subsets(self.system.varying(keys))
+            part: self._over_spans(self.residuals[part], spans)
+            for part in subsets(self.system.free_keys(keys))
         }
         return self.system.table(summed, keys, depth)
 
@@ -83,16 +84,16 @@ class ReleasedTables:
 
     def table_rounding(self, keys: KeySet, spans: Sequence[Span] = ()) -> float:
         """How much rounding the noise to whole numbers moves a cell of a table, at most."""
-        system, varying = self.system, self.system.varying(keys)
-        parts = (self.roundings[part] * system.cells(part) for part in subsets(varying))
+        system, free = self.system, self.system.free_keys(keys)
+        parts = (self.roundings[part] * system.cells(part) for part in subsets(free))
         along = (float(np.abs(self._coefficients(place, span)).sum()) for place, span in enumerate(spans))
-        return math.fsum(parts) / system.cells(varying) * math.prod(along)
+        return math.fsum(parts) / system.cells(free) * math.prod(along)
 
     @cached_property
     def _table_variances(self) -> dict[KeySet, float]:
         return self.system.variances(self.variances)
 
-    def covariance(self, one: Cell, other: Cell) -> float:
+    def covariance(self, one: TableCell, other: TableCell) -> float:
         """The covariance of two cells."""
         along = (
             self._axis_covariance(place, *pair)

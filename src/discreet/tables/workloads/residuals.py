@@ -72,9 +72,9 @@ class ResidualSystem:
     @cached_property
     def residuals(self) -> tuple[KeySet, ...]:
         """The sets whose residuals are not zero."""
-        return closure_of(map(self.varying, self.sets))
+        return closure_of(map(self.free_keys, self.sets))
 
-    def varying(self, keys: KeySet) -> KeySet:
+    def free_keys(self, keys: KeySet) -> KeySet:
         """The keys of a set that have more than one value."""
         return tuple(key for key in keys if self.sizes[key] > 1)
 
@@ -101,10 +101,10 @@ class ResidualSystem:
         """Var_A = Σ factor · σ_S²: the places of A in the closure and of S among the residuals, and the factors."""
         place = {keys: at for at, keys in enumerate(self.residuals)}
         lengths = np.array([self.contrast(keys) * self.cells(keys) ** 2 for keys in self.residuals])
-        columns = [[place[part] for part in subsets(self.varying(table))] for table in self.closure]
+        columns = [[place[part] for part in subsets(self.free_keys(table))] for table in self.closure]
         rows = np.repeat(np.arange(len(columns)), [len(parts) for parts in columns])
         places = np.concatenate([np.array(parts) for parts in columns])
-        squares = np.array([float(self.cells(self.varying(table))) ** 2 for table in self.closure])
+        squares = np.array([float(self.cells(self.free_keys(table))) ** 2 for table in self.closure])
         return rows, places, lengths[places] / squares[rows]
 
     def variances(self, noise: Mapping[KeySet, float]) -> dict[KeySet, float]:
@@ -125,8 +125,8 @@ class ResidualSystem:
         self, noise: Mapping[KeySet, float], one: Mapping[int, int], other: Mapping[int, int]
     ) -> float:
         """The covariance of two cells, each given by the value (its number) of each of its keys."""
-        shared = self.varying(tuple(sorted(one.keys() & other.keys())))
-        spread = self.cells(self.varying(tuple(one))) * self.cells(self.varying(tuple(other)))
+        shared = self.free_keys(tuple(sorted(one.keys() & other.keys())))
+        spread = self.cells(self.free_keys(tuple(one))) * self.cells(self.free_keys(tuple(other)))
         total = 0.0
         for part in subsets(shared):
             inner = math.prod((one[key] == other[key]) - 1 / self.sizes[key] for key in part)
@@ -135,7 +135,7 @@ class ResidualSystem:
 
     # --- tables from residuals, and back ---------------------------------------------------------------
 
-    def centred(self, table: Any, keys: KeySet, first: int = 0) -> Any:
+    def center(self, table: Any, keys: KeySet, first: int = 0) -> Any:
         """Π (n I - J) of a table of whole numbers; its keys are the axes from `first` on.
 
         **Guarantee.** Whole numbers stay whole. One row moves the result by a vector of squared length Π n (n - 1).
@@ -155,11 +155,11 @@ class ResidualSystem:
 
         The axes before `first` are those of every residual.
         """
-        varying = self.varying(keys)
+        free = self.free_keys(keys)
         total: Any = 0.0
-        for part in subsets(varying):
-            lacking = tuple(key for key in varying if key not in part)
-            axes = tuple(first + varying.index(key) for key in lacking)
+        for part in subsets(free):
+            lacking = tuple(key for key in free if key not in part)
+            axes = tuple(first + free.index(key) for key in lacking)
             total = total + np.expand_dims(residuals[part], axes) / self.cells(lacking)
         places = tuple(first + at for at, key in enumerate(keys) if self.sizes[key] == 1)
         shape = np.shape(residuals[()])[:first] + self.shape(keys)
@@ -171,18 +171,18 @@ class ResidualSystem:
         collected: dict[KeySet, Floats] = {}
         for keys, table in tables.items():
             places = tuple(first + at for at, key in enumerate(keys) if self.sizes[key] == 1)
-            values, varying = table.sum(axis=places), self.varying(keys)
-            for part in subsets(varying):
-                lacking = tuple(first + at for at, key in enumerate(varying) if key not in part)
-                spread = self.cells(varying) // self.cells(part)
+            values, free = table.sum(axis=places), self.free_keys(keys)
+            for part in subsets(free):
+                lacking = tuple(first + at for at, key in enumerate(free) if key not in part)
+                spread = self.cells(free) // self.cells(part)
                 found = self.without_means(values.sum(axis=lacking) / spread, part, first)
                 collected[part] = collected[part] + found if part in collected else found
         return collected
 
     def residuals_of(self, table: Floats, keys: KeySet, wanted: Sequence[KeySet] | None = None) -> Any:
         """The residuals of all subsets of a set, from its exact table."""
-        varying = self.varying(keys)
-        table = table.reshape(self.shape(varying))
-        parts = tuple(subsets(varying)) if wanted is None else wanted
-        lacking = {part: tuple(at for at, key in enumerate(varying) if key not in part) for part in parts}
+        free = self.free_keys(keys)
+        table = table.reshape(self.shape(free))
+        parts = tuple(subsets(free)) if wanted is None else wanted
+        lacking = {part: tuple(at for at, key in enumerate(free) if key not in part) for part in parts}
         return {part: self.without_means(table.sum(axis=lacking[part]), part) for part in parts}

@@ -6,7 +6,7 @@
 A strategy measures A h, for a histogram h and a matrix A whose columns are at most one long, and answers each question by least
 squares. Its total variance is tr(G X⁻¹) with X = AᵀA and G = WᵀW, where the rows of W are the questions.
 
-**Guarantee.** `Strategy.lower_bound` is a total variance that no strategy can beat, and `value` is that of this one. Privacy
+**Guarantee.** `OptimalStrategy.lower_bound` is a total variance that no strategy can beat, and `value` is that of this one. Privacy
 does not depend on either: the matrix that is measured is one of whole numbers, and its sensitivity is computed from them.
 
 Why it holds: for every probability vector d and every X with diag X ≤ 1, tr(G X⁻¹) ≥ (tr S)² with S = (D^½ G D^½)^½, because
@@ -24,7 +24,14 @@ import numpy.typing as npt
 
 from discreet.tables.workloads.residuals import Floats
 
-__all__ = ["MOST_LEAVES", "Strategy", "gram_of", "optimal_strategy", "queries_of", "worst_case_strategy"]
+__all__ = [
+    "MOST_LEAVES",
+    "OptimalStrategy",
+    "gram_of",
+    "optimal_strategy",
+    "queries_of",
+    "worst_case_strategy",
+]
 
 #: Up to this many values the optimum is computed; its cost grows with the cube.
 MOST_LEAVES = 1024
@@ -34,7 +41,7 @@ _MOST_STEPS = 2_000
 
 
 @dataclass(frozen=True)
-class Strategy:
+class OptimalStrategy:
     """A positive definite X with diag X ≤ 1, its total variance and what no strategy can beat."""
 
     gram: Floats
@@ -78,7 +85,7 @@ def gram_of(weights: Mapping[str, float], leaves: int) -> Floats:
     return total
 
 
-def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> Strategy:
+def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> OptimalStrategy:
     """The strategy with the least total variance, proved to be within `tolerance` of the best.
 
     The Gram matrix of the questions must be positive definite, as it is if they determine every value.
@@ -89,7 +96,7 @@ def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> Strategy:
     """
     leaves = len(gram)
     shares = np.full(leaves, 1 / leaves)
-    best: Strategy | None = None
+    best: OptimalStrategy | None = None
     lower = 0.0
     for _ in range(_MOST_STEPS):
         roots = np.sqrt(shares)
@@ -99,16 +106,16 @@ def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> Strategy:
         peak = float(found.diagonal().max())
         # tr(G X⁻¹) of X = found / peak: D^½ G D^½ is the square of `middle`, so G found⁻¹ has the trace tr S · tr S.
         if best is None or peak * trace**2 < best.value:
-            best = Strategy(found / peak, peak * trace**2, lower)
+            best = OptimalStrategy(found / peak, peak * trace**2, lower)
         if best.value <= lower * (1 + tolerance):
             break
         shares = shares * found.diagonal()
         shares /= shares.sum()
     assert best is not None
-    return Strategy(best.gram, best.value, lower)
+    return OptimalStrategy(best.gram, best.value, lower)
 
 
-def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> Strategy:
+def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> OptimalStrategy:
     """The strategy with the least greatest variance of any question; `value` is that variance.
 
     Weights of the questions and shares of the values move together: with Λ and D that add up to one each,
@@ -116,7 +123,7 @@ def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> Strat
     """
     asked, leaves = queries.shape
     weights, shares = np.full(asked, 1 / asked), np.full(leaves, 1 / leaves)
-    best: Strategy | None = None
+    best: OptimalStrategy | None = None
     lower = 0.0
     for _ in range(_MOST_STEPS):
         roots = np.sqrt(shares)
@@ -128,7 +135,7 @@ def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> Strat
         variances = np.einsum("qi,qi->q", queries, np.linalg.solve(found, queries.T).T)
         worst = peak * float(variances.max())
         if best is None or worst < best.value:
-            best = Strategy(found / peak, worst, lower)
+            best = OptimalStrategy(found / peak, worst, lower)
         if best.value <= lower * (1 + tolerance):
             break
         weights = weights * variances
@@ -136,7 +143,7 @@ def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> Strat
         shares = shares * found.diagonal()
         shares /= shares.sum()
     assert best is not None
-    return Strategy(best.gram, best.value, lower)
+    return OptimalStrategy(best.gram, best.value, lower)
 
 
 def _square_root(matrix: Floats) -> tuple[npt.NDArray[np.float64], float]:
