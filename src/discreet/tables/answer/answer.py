@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
-#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it has no type here.
+#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it
+#: has no type here.
 LedgerReceipt: TypeAlias = Any
 
 
@@ -198,7 +199,9 @@ class Answer:
         frames.to_csv(self, path, sidecar=sidecar)
 
     def to_excel(self, path: str | Path) -> None:
-        """Write an Excel file with the sheets "answer" and "about": `answer.to_excel("wards.xlsx")`."""
+        """Write an Excel file with the sheets "answer" and "about":
+        `answer.to_excel("wards.xlsx")`.
+        """
         frames.to_excel(self, path)
 
     def to_ipc(self, path: str | Path) -> None:
@@ -273,10 +276,11 @@ class Answer:
         >>> answer.take([1]).rows()
         [('B', 5, 3, 7)]
         """
-        if any(check.whole(at_least=0, row=row) >= len(self) for row in rows):
+        are_numbers = isinstance(rows, Sequence) and not isinstance(rows, str)
+        if not are_numbers or any(check.whole(at_least=0, row=row) >= len(self) for row in rows):
             raise BadParameter(
                 "DP102",
-                f"the answer has {len(self)} rows, with the numbers from 0 to {len(self) - 1}.",
+                f"take needs a list of row numbers; those of this answer go from 0 to {len(self) - 1}.",
                 why="a row that was not released cannot be taken.",
                 fix="answer.take([0])",
             )
@@ -316,7 +320,8 @@ class Answer:
         return arithmetic.apply(op, self, _checked_answer(other))
 
     def share(self, *within: str) -> Answer:
-        """Each number as a share of the total of all groups, or of the groups that agree in some keys.
+        """Each number as a share of the total of all groups, or of the groups that agree in some
+        keys.
 
         `answer.share("race")` gives the shares within each race. Shares are of the groups that the
         answer shows. Arithmetic between answers, `a / b` and `a - b`, matches groups by their keys.
@@ -357,7 +362,8 @@ class Answer:
         return arithmetic.stack([self, *map(_checked_answer, others)])
 
     def combine(self, *others: Answer) -> Answer:
-        """The weighted mean of several releases of the same numbers, which is nearer to the truth than each.
+        """The weighted mean of several releases of the same numbers, which is nearer to the truth
+        than each.
 
         Counts and sums only. Weights are the inverses of the variances of the noise.
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic between answers, and other tables made from them: sums, ratios, shares, a pivot, a union.
+"""Arithmetic between answers, and other tables made from them: sums, ratios, shares, a pivot, a
+union.
 
-**Guarantee.** Post-processing: only released answers are read. Intervals are computed from the noise of both answers, where it is
-known; noises of different draws are independent, and a number that stands in both answers is one number. Where an interval cannot
-be proved there is none. The guarantee of the result is that of all answers in it together.
+**Guarantee.** Post-processing: only released answers are read. Intervals are computed from the
+noise of both answers, where it is known; noises of different draws are independent, and a number
+that stands in both answers is one number. Where an interval cannot be proved there is none. The
+guarantee of the result is that of all answers in it together.
 """
 
 from __future__ import annotations
@@ -123,7 +125,9 @@ def _deviation(at: Any) -> float:
 
 
 def share(answer: Answer, within: Sequence[str]) -> Answer:
-    """Each number as a share of the total of the groups that are shown, or of those that agree in `within`."""
+    """Each number as a share of the total of the groups that are shown, or of those that agree in
+    `within`.
+    """
     partition = tuple(ReleasedColumn(answer.key_name(name)) for name in within)
 
     def of(name: str) -> Noisy:

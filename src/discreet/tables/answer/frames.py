@@ -97,7 +97,9 @@ def to_csv(answer: Answer, path: str | Path, *, sidecar: bool = False) -> None:
 
 
 def sidecar_text(answer: Answer, name: str) -> str:
-    """The description of a CSV file, as CSV on the Web (W3C 2015) has it, with the metadata of the answer."""
+    """The description of a CSV file, as CSV on the Web (W3C 2015) has it, with the metadata of the
+    answer.
+    """
     columns = [{"name": column, "titles": column} for column in answer.header]
     described = {"@context": "http://www.w3.org/ns/csvw", "url": name, "tableSchema": {"columns": columns}}
     return json.dumps({**described, **answer.metadata()}, ensure_ascii=False, indent=2) + "\n"
@@ -132,7 +134,9 @@ def _write_row(sheet: Any, number: int, row: Iterable[Any]) -> None:
 
 
 def _printable(text: str) -> str:
-    """A text without the control characters that Excel files cannot hold, and as long as a cell can be."""
+    """A text without the control characters that Excel files cannot hold, and as long as a cell can
+    be.
+    """
     return "".join(sign if sign >= " " or sign in "\t\n" else "\ufffd" for sign in text)[:32_767]
 
 

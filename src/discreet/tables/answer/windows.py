@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows over released rows: shares of a total, running totals, ranks, differences between periods.
+"""Windows over released rows: shares of a total, running totals, ranks, differences between
+periods.
 
-**Guarantee.** Post-processing: only the rows and numbers that were released are read. A window sees the groups that the answer
-shows, after HAVING.
+**Guarantee.** Post-processing: only the rows and numbers that were released are read. A window sees
+the groups that the answer shows, after HAVING.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Evaluate = Callable[[ReleasedExpression], Sequence[Node]]
 
 
 def window_nodes(window: ReleasedWindow, count: int, nodes_of: Evaluate) -> list[Node]:
-    """The value of a window in each of `count` rows; `nodes_of` evaluates an expression in all of them."""
+    """The value of a window in each of `count` rows; `nodes_of` evaluates an expression in all of
+    them.
+    """
     partition = [nodes_of(key) for key in window.partition]
     order = [(nodes_of(key), descending) for key, descending in window.order]
     operand = None if window.of is None else nodes_of(window.of)

@@ -201,7 +201,9 @@ def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
 
 
 def _selecting_counts(question: Question) -> tuple[Aggregate, ...]:
-    """The counts of rows that may select the groups; those of a quotient keep the weights of the other."""
+    """The counts of rows that may select the groups; those of a quotient keep the weights of the
+    other.
+    """
     counts = [aggregate for aggregate in question.aggregates if aggregate.kind == "count"]
     return () if any(count.name in question.quotients for count in counts) else tuple(counts)
 

@@ -86,7 +86,8 @@ class Contribution:
         """How much further, in l2, a replaced unit moves sums than one that is added or removed."""
         if not self.replaces:
             return Fraction(1)
-        # The angle between vectors without negative coordinates is at most a right one (compile.proof.md, § 3).
+        # The angle between vectors without negative coordinates is at most a right one
+        # (compile.proof.md, § 3).
         return Fraction(2) if signed else ROOT_TWO
 
 

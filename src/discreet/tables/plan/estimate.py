@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms.distributions import GaussianDistribution
+from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.ask.question import Aggregate
@@ -37,7 +37,8 @@ COUNTS = ("count", "count_of", "units")
 #: The sizes of groups for which a preview states the margin of error of a mean.
 _SIZES = (100, 1000, 10000)
 _OUT, _IN = 1 + 1e-12, 1 - 1e-12
-#: The share of the probability to fail that the mean of a variance gets: an error of the mean matters only by its square.
+#: The share of the probability to fail that the mean of a variance gets: an error of the mean
+#: matters only by its square.
 _MEAN_BETA = 0.1
 
 
@@ -83,7 +84,13 @@ class ColumnEstimate:
 
     def _linear_noise(self, form: LinearForm, groups: int, draw: str) -> DrawnNoise:
         """The noise of a column that is linear in the sums."""
-        terms = ((place, float(weight), self.noise.distributions[place]) for place, weight in form.items())
+        terms = []
+        for place, weight in form.items():
+            distribution = self.noise.distributions[place]
+            assert isinstance(distribution, NoiseDistribution), (
+                "a count that had to reach a threshold has no draw"
+            )
+            terms.append((place, float(weight), distribution))
         return DrawnNoise(draw, tuple(terms), tuple(range(groups)))
 
     def describe(self, confidence: float = CONFIDENCE) -> ColumnDescription:

@@ -28,7 +28,8 @@ _MOST = 400
 
 
 def row_condition(of: Expr | None, *, zero_counts: bool = True) -> Expr | None:
-    """A condition that is TRUE in every row in which an expression is not NULL; None if none is known.
+    """A condition that is TRUE in every row in which an expression is not NULL; None if none is
+    known.
 
     Where a 0 adds nothing, `zero_counts` is False, and the condition may exclude rows with 0 too.
     """

@@ -142,7 +142,9 @@ class FeatureLayout:
         return exclusive_sets(self.conditions)
 
     def add(self, feature: Expr, reach: int, share: float = 1.0, condition: Expr | None = None) -> int:
-        """Append a feature and return its place; it is 0 in rows in which its condition is not TRUE."""
+        """Append a feature and return its place; it is 0 in rows in which its condition is not
+        TRUE.
+        """
         self.conditions.append(condition)
         self.features.append(feature)
         self.reach.append(reach)

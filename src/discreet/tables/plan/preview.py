@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms.distributions import LaplaceDistribution
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
@@ -185,10 +185,9 @@ def _sums_apart(mechanism: TableMechanism) -> list[Aggregate]:
 def _noise_notes(mechanism: TableMechanism) -> Iterator[str]:
     """A note if the noise is Laplace noise although Gaussian noise was possible."""
     totals = [stage for stage in mechanism.stages if isinstance(stage, Totals)]
-    noises = [noise for stage in totals for noise in stage.distributions]
+    laplace = [isinstance(noise, LaplaceDistribution) for stage in totals for noise in stage.distributions]
     if mechanism.selection is not None and mechanism.selection.estimates:
-        noises.append(mechanism.selection.distribution)
-    laplace = [isinstance(noise, LaplaceDistribution) for noise in noises]
+        laplace.append(not isinstance(mechanism.selection.distribution, GaussianDistribution))
     if mechanism.spend.delta is None or not any(laplace):
         return
     later = "Over many questions Gaussian noise adds up to less; rho=… asks for it."

@@ -85,7 +85,8 @@ class ValueBins:
 
     def ends(self, low: int, high: int) -> tuple[Any, Any]:
         """The least and the greatest value in a range of bins."""
-        # Only whole numbers are their own cells; others were rounded down, so they may lie up to the next cell.
+        # Only whole numbers are their own cells; others were rounded down, so they may lie up to
+        # the next cell.
         beyond = 1 if self.kind.places == 0 else 0
         return self._cell_value(low * self.width), self._cell_value((high + 1) * self.width - beyond)
 
@@ -270,8 +271,8 @@ class Ranks:
     def _choose_extreme(self, weights_by_place: dict[int, int], extreme: str) -> int:
         """The bin for MIN or MAX."""
         extra, last = self.beyond * self._fine, self.bins.count - 1
-        # `beyond` public rows are added at the far end. They lie beyond no other bin, and a group with fewer rows than
-        # that gets the far bound.
+        # `beyond` public rows are added at the far end. They lie beyond no other bin, and a group
+        # with fewer rows than that gets the far bound.
         far = last if extreme == "min" else 0
         extended = {**weights_by_place, far: weights_by_place.get(far, 0) + extra}
         places, weights = _columns(sorted(extended.items()))
