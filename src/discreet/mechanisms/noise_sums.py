@@ -31,7 +31,7 @@ from discreet.mechanisms.distributions import (
     TruncatedLaplace,
 )
 
-__all__ = ["tail_bound_of_sum", "tail_bounds_of_sums"]
+__all__ = ["deviation_of_sum", "tail_bound_of_sum", "tail_bounds_of_sums"]
 
 #: A margin far above the rounding errors here.
 _SAFE = 1 + 1e-12
@@ -86,6 +86,16 @@ def tail_bounds_of_sums(terms: Sequence[tuple[Floats, Noise]], beta: float) -> F
         bounds = np.sum(tails, axis=0)
     safe: Floats = bounds * _SAFE
     return safe
+
+
+def deviation_of_sum(terms: Iterable[tuple[float, Noise]]) -> float:
+    """The standard deviation of Σ weight · noise, without the little that rounding adds."""
+    return math.sqrt(
+        sum(
+            (weight * noise.scale) ** 2 * (1 if isinstance(noise, GaussianDistribution) else 2)
+            for weight, noise in terms
+        )
+    )
 
 
 def _in_order(terms: Iterable[tuple[float, Noise]]) -> Terms:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
@@ -216,7 +217,7 @@ class Answer:
         """
         frames.to_parquet(self, path)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The whole answer as plain JSON types.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_dict()["keys"]
@@ -434,14 +435,11 @@ class Answer:
         """
         from discreet.plot.groups import panels
 
-        several: Any = list(self.columns)[: 1 if ax is not None else 4] if column is None else column
-        names = (
-            [*map(self._column_name, several)]
-            if isinstance(several, list | tuple)
-            else [self._column_name(several)]
-        )
-        if not names:
-            names = [self._column_name(None)]
+        if column is None:
+            column = list(self.columns)[: 1 if ax is not None else 4]
+        chosen = list(column) if isinstance(column, list | tuple) else [column]
+        # An empty list names no column, and is refused like a name that is none.
+        names = [self._column_name(name) for name in chosen or [None]]
         shown = self
         if sort:
             order = SortOrder(ReleasedColumn(names[0]), descending=True)
@@ -491,8 +489,8 @@ class Answer:
         if self.guarantee is not None:
             yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
-    def _column_name(self, column: str | None) -> str:
-        if column is not None and column in self.columns:
+    def _column_name(self, column: object) -> str:
+        if isinstance(column, str) and column in self.columns:
             return column
         raise BadParameter(
             "DP105",

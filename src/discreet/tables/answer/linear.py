@@ -22,10 +22,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from discreet.json_types import JsonObject, JsonValue
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
-from discreet.mechanisms.noise_sums import tail_bound_of_sum
+from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum
 
-__all__ = ["CombinedNoise", "DrawnNoise", "Form", "add_forms", "half_width", "quotient_ends", "scale_form"]
+__all__ = [
+    "CombinedNoise",
+    "DrawnNoise",
+    "Form",
+    "add_forms",
+    "deviation",
+    "half_width",
+    "quotient_ends",
+    "scale_form",
+]
 
 _KINDS: dict[str, type[NoiseDistribution]] = {
     "laplace": LaplaceDistribution,
@@ -75,9 +85,11 @@ class DrawnNoise:
         """The noise of some of the rows."""
         return DrawnNoise(self.draw, self.terms, tuple(self.groups[row] for row in rows))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
-        terms = [[place, weight, _kind(noise), noise.scale] for place, weight, noise in self.terms]
+        terms: list[JsonValue] = [
+            [place, weight, _kind(noise), noise.scale] for place, weight, noise in self.terms
+        ]
         everything = self.groups == tuple(range(len(self.groups)))
         return {
             "draw": self.draw,
@@ -130,6 +142,11 @@ def scale_form(form: Form, factor: float) -> Form:
 def half_width(form: Form, beta: float) -> float:
     """A number that |Σ weight · noise| exceeds with probability at most β."""
     return tail_bound_of_sum(((weight, at.distribution) for at, weight in form.items()), beta)
+
+
+def deviation(form: Form) -> float:
+    """The standard deviation of Σ weight · noise, approximately."""
+    return deviation_of_sum((weight, at.distribution) for at, weight in form.items())
 
 
 def quotient_ends(

@@ -25,7 +25,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
@@ -71,7 +70,7 @@ class TwoSteps:
     number: int = 0
 
 
-def read_error(error: Any) -> tuple[float, bool]:
+def read_error(error: object) -> tuple[float, bool]:
     """A half-width, and whether it is relative: "±50" is (50.0, False), "±2 %" is (0.02, True).
 
     >>> read_error("±2 %"), read_error(50)
@@ -95,7 +94,7 @@ def read_error(error: Any) -> tuple[float, bool]:
 def least_spend(
     question: Question,
     dataset: Dataset,
-    error: Any,
+    error: str | float,
     *,
     confidence: float = CONFIDENCE,
     delta: float | None = None,

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution
-from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.answer.linear import DrawnNoise
+from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.intervals import (
     Floats,
@@ -64,7 +63,7 @@ class ColumnEstimate:
         if form is None:
             values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
 
-        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def interval(confidence: float) -> tuple[Values, Values]:
             low, high = self.ends(sums, 1 - confidence)
             return self._as_values(np.minimum(low, values)), self._as_values(np.maximum(high, values))
 
@@ -227,7 +226,7 @@ class ColumnEstimate:
             return 0.0 if self.aggregate.of.type.low >= 0 else -math.inf
         return 0.0 if self.aggregate.kind != "mean" else -math.inf
 
-    def _as_values(self, numbers: Floats) -> tuple[Any, ...]:
+    def _as_values(self, numbers: Floats) -> Values:
         return tuple(round(x) for x in numbers.tolist()) if self._whole else tuple(numbers.tolist())
 
 

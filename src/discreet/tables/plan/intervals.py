@@ -13,7 +13,6 @@ is such a sum. The θ for which it is not too large form a confidence set (Fiell
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.exact import float_above
-from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution, TruncatedLaplace
-from discreet.mechanisms.noise_sums import tail_bound_of_sum, tail_bounds_of_sums
+from discreet.mechanisms.distributions import NoiseDistribution, TruncatedLaplace
+from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum, tail_bounds_of_sums
 
 __all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval", "variance_interval"]
 
@@ -73,12 +72,9 @@ class NoiseVector:
 
     def deviation(self, form: LinearForm) -> float:
         """The approximate standard deviation of a form."""
-        variance = 0.0
-        for place, weight in form.items():
-            noise = self.distributions[place]
-            factor = 1 if isinstance(noise, GaussianDistribution) else 2
-            variance += float(weight) ** 2 * noise.scale**2 * factor
-        return math.sqrt(variance)
+        return deviation_of_sum(
+            [(float(weight), self.distributions[place]) for place, weight in form.items()]
+        )
 
 
 def ratio_interval(
@@ -142,8 +138,8 @@ def _greatest_coefficients(
         n, s, q = (float(form.get(place, 0)) for form in (count, total, squares))
         # A parabola in θ is greatest at an end or at its vertex, and what is linear in v at an end.
         thetas = [*means, *([np.clip(s / n, *means)] if n else [])]
-        found = [np.abs(q - 2 * theta * s + (theta**2 - v) * n) for theta in thetas for v in variances]
-        greatest[place] = np.max(found, axis=0)
+        absolute = [np.abs(q - 2 * theta * s + (theta**2 - v) * n) for theta in thetas for v in variances]
+        greatest[place] = np.max(absolute, axis=0)
     return greatest
 
 

@@ -11,9 +11,10 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import DiscreetError
+from discreet.json_types import JsonObject
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
@@ -58,7 +59,7 @@ class Preview:
     cheaper: tuple[str, ...]
     delta: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
         return {
             "question": self.question,
@@ -307,10 +308,15 @@ def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
     )
 
 
-def _error_ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
+def _error_ratios(
+    mechanism: TableMechanism,
+    question: Question | None = None,
+    spend: Spend | None = None,
+    rows: int | None = None,
+) -> dict[str, float]:
     """The error of a variant by that of the question, for each common column; {} if refused."""
     try:
-        new = mechanism.variant(**changed).expected_errors()
+        new = mechanism.variant(question, spend, rows).expected_errors()
     except DiscreetError:
         return {}
     old = mechanism.expected_errors()

@@ -35,7 +35,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ from discreet.mechanisms.distributions import (
 )
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.answer.answer import Noisy
+from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
 from discreet.tables.data.expr import Expr
@@ -158,7 +157,7 @@ class KeySelection:
     def _column(self, estimate: ColumnEstimate, counts: list[int]) -> Noisy:
         """The column of noisy counts that reached the threshold."""
 
-        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def interval(confidence: float) -> tuple[Values, Values]:
             half = self.distribution.tail_bound(1 - confidence)
             lows, highs = self.lower_ends(counts, confidence), tuple(count + half for count in counts)
             if self.fine == 1:

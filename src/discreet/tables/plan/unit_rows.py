@@ -52,8 +52,8 @@ def _pair_rows(rows: Paired) -> int | None:
         return None
     # Of so many rows some match, and the others are kept: the sum is greatest where all do, or
     # none.
-    kept = {"left": ours, "full": ours + theirs}.get(rows.kind, 0)
-    return max(ours * theirs, kept)
+    unmatched = {"left": ours, "full": ours + theirs}.get(rows.kind, 0)
+    return max(ours * theirs, unmatched)
 
 
 def _product(sizes: list[int | None]) -> int | None:
