@@ -159,12 +159,6 @@ def test_a_python_file_or_proof_that_a_page_names_exists(path):
     assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in here)] == []
 
 
-#: Pages with wider lines, by folder; whoever edits one makes it narrow and takes it from here.
-WIDE = {
-    "docs/reference/mechanisms": "adaptive-analysis additive choice combining index local propose-test-release quantiles queries smooth thresholds",
-}
-
-
 def wide_lines(text: str) -> list[str]:
     """Prose beyond column 120, and code beyond column 80; tables, images, commands and their output may be wide."""
     wide, language = [], None
@@ -182,8 +176,7 @@ def wide_lines(text: str) -> list[str]:
     "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))], ids=relative
 )
 def test_a_page_is_narrow_enough_to_read(page):
-    if page.stem not in WIDE.get(relative(page.parent), "").split():
-        assert wide_lines(read(page)) == []
+    assert wide_lines(read(page)) == []
 
 
 def test_a_wide_line_is_found():

@@ -169,8 +169,8 @@ def test_every_answer_is_a_point_of_the_grid_whatever_the_data(data, q, monkeypa
 def test_records_are_clipped_and_what_is_no_number_is_in_the_middle(made):
     span = made(bounds=(0, 8), epsilon=1, step=1)._span
     records = [-5, 3, 3.5, 99, math.inf, -math.inf, math.nan, None, "x", 10**400, Fraction(5, 2), -0.0]
-    assert span.places(records).tolist() == [0, 3, 4, 8, 8, 0, 4, 4, 4, 8, 3, 0]
-    assert span.places(np.array([300, -2], np.int16)).tolist() == [8, 0]
+    assert span.cells(records).tolist() == [0, 3, 4, 8, 8, 0, 4, 4, 4, 8, 3, 0]
+    assert span.cells(np.array([300, -2], np.int16)).tolist() == [8, 0]
 
 
 @BOTH

@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.conditions import all_parts
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Each, Table
 from discreet.tables.data.evaluate import Assignment, Values, evaluate
-from discreet.tables.data.expr import Read
+from discreet.tables.data.expr import Read, leaves
 from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from tests.tables import nasty
 from tests.tables.reference import value
@@ -283,7 +282,7 @@ def test_values_are_computed_as_engines_compute_them():
     seen = 0
     for expr in MADE:
         columns = {}
-        for read in (part for part in all_parts(expr) if isinstance(part, Read)):
+        for read in leaves(expr):
             kind = read.of
             if kind.is_ordered:
                 kind = Type(kind.kind, -WIDEST, WIDEST, kind.places)

@@ -72,8 +72,8 @@ def _offset_cells(values: Array, value: float) -> Iterator[tuple[str, Array]]:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         offset = values - value
-        moved = offset - values
-        error = (values - (offset - moved)) - (value + moved)
+        remainder = offset - values
+        error = (values - (offset - remainder)) - (value + remainder)
     exact = (error == 0) & np.isfinite(offset)
     offset = np.where(np.isfinite(offset), offset, 0.0)
     yield "lowest bit", np.where(exact, lowest_bit(offset), _INEXACT)

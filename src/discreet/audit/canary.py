@@ -104,10 +104,10 @@ class OneRun:
 
     def __str__(self) -> str:
         guesses, right, error = self.witness
-        shown = math.floor(self.epsilon_at_least * 1e4) / 1e4
+        epsilon = math.floor(self.epsilon_at_least * 1e4) / 1e4
         sizes = "" if len(self.tried) == 1 else f", shared among {len(self.tried)} numbers of guesses"
         return (
-            f"ε at least {shown:.4f} at δ = {self.delta:g}: {right} of {guesses} guesses right, "
+            f"ε at least {epsilon:.4f} at δ = {self.delta:g}: {right} of {guesses} guesses right, "
             f"{self.canaries} canaries, error probability {error:.7g} (confidence {self.confidence:.12g}{sizes})"
         )
 

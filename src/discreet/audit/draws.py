@@ -142,16 +142,16 @@ def _chunk(subject: Auditable, data: object, size: int) -> Chunk:
     return draws_of(subject, data)(size)
 
 
-def _workers(subject: Auditable, asked: int | None, expected: float) -> int:
-    if asked is not None:
-        if check.whole(workers=asked) > 1 and not _can_be_pickled(subject):
+def _workers(subject: Auditable, workers: int | None, expected: float) -> int:
+    if workers is not None:
+        if check.whole(workers=workers) > 1 and not _can_be_pickled(subject):
             raise BadParameter(
                 "DP104",
                 f"{type(subject).__name__} cannot be sent to other processes.",
                 why="it is pickled on its way, and functions that have no name in a module are not.",
                 fix="define it at the top of a module, or leave workers out",
             )
-        return asked
+        return workers
     ours = isinstance(subject, Mechanism) and type(subject).__module__.startswith("discreet.")
     if not ours or expected < _WORTH_IT or not is_private() or not _can_be_pickled(subject):
         return 1

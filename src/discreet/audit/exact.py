@@ -57,15 +57,15 @@ class ExactReport:
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """The least δ for this ε, from below and from above; see `_deltas` for why."""
-        bounds = [self._deltas(*way, check.not_negative(epsilon=epsilon)) for way in self._ways()]
+        bounds = [self._deltas(*direction, check.not_negative(epsilon=epsilon)) for direction in self._ways()]
         return max(low for low, _ in bounds), max(high for _, high in bounds)
 
     def epsilon(self, delta: float = 0.0) -> tuple[float, float]:
         """The least ε for this δ, from below and from above; infinite where no ε will do."""
         delta = check.delta(delta=delta)
         if delta == 0:
-            ways = [self._ratios(*way) for way in self._ways()]
-            return max(low for low, _ in ways), max(high for _, high in ways)
+            ratios = [self._ratios(*direction) for direction in self._ways()]
+            return max(low for low, _ in ratios), max(high for _, high in ratios)
         return self._inverse(delta, 0), self._inverse(delta, 1)
 
     def witness(self, epsilon: float = 0.0) -> tuple[frozenset[Hashable], Fraction, Fraction]:
@@ -131,14 +131,14 @@ class ExactReport:
         self, p: Probabilities, q: Probabilities, open_p: Fraction, open_q: Fraction
     ) -> tuple[float, float]:
         """log sup P/Q: outcome by outcome, with the open masses on the worse side for either bound."""
-        seen = {outcome for outcome, mass in p.items() if mass} | {o for o, mass in q.items() if mass}
+        outcomes = {outcome for outcome, mass in p.items() if mass} | {o for o, mass in q.items() if mass}
         low = max(
-            (_log_ratio(p.get(o, Fraction(0)), q.get(o, Fraction(0)) + open_q) for o in seen), default=0.0
+            (_log_ratio(p.get(o, Fraction(0)), q.get(o, Fraction(0)) + open_q) for o in outcomes), default=0.0
         )
         if open_p and not self.closed:
             return max(0.0, low * (1 - _SAFE)), math.inf
         high = max(
-            (_log_ratio(p.get(o, Fraction(0)) + open_p, q.get(o, Fraction(0))) for o in seen), default=0.0
+            (_log_ratio(p.get(o, Fraction(0)) + open_p, q.get(o, Fraction(0))) for o in outcomes), default=0.0
         )
         return max(0.0, low * (1 - _SAFE)), max(0.0, high * (1 + _SAFE))
 
@@ -181,8 +181,8 @@ def exact(
     return ExactReport(first, second, rest, rest_neighbour, closed)
 
 
-def _probabilities(stated: object) -> tuple[dict[Hashable, Fraction], Fraction]:
-    masses, rest = stated if isinstance(stated, tuple) else (stated, None)
+def _probabilities(law: object) -> tuple[dict[Hashable, Fraction], Fraction]:
+    masses, rest = law if isinstance(law, tuple) else (law, None)
     exact_masses = {outcome: as_ratio(mass) for outcome, mass in masses.items()}
     total = sum(exact_masses.values(), Fraction(0))
     left = 1 - total if rest is None else as_ratio(rest)

@@ -250,10 +250,10 @@ class AuditReport:
             return [("verdict", "not refuted")]
         event = self.claim_witness(claim)
         here = "x" if event.likelier_on == "x" else "x'"
-        most = 1 - claim.tradeoff(event.printed[1])
+        allowed = 1 - claim.tradeoff(event.printed[1])
         return [
             ("verdict", "REFUTED"),
-            ("witness", f"{event}; the claim allows at most {most:.7g} on {here}"),
+            ("witness", f"{event}; the claim allows at most {allowed:.7g} on {here}"),
         ]
 
     def to_json(self) -> str:
@@ -296,12 +296,12 @@ class AuditReport:
 
 def _without_repeats(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Rows, where an event that proves two bounds is written out once."""
-    seen: set[str] = set()
-    shown = []
+    values: set[str] = set()
+    distinct = []
     for name, value in rows:
-        shown.append((name, "the same event" if name == "witness" and value in seen else value))
-        seen.add(value)
-    return shown
+        distinct.append((name, "the same event" if name == "witness" and value in values else value))
+        values.add(value)
+    return distinct
 
 
 def _down(value: float) -> str:

@@ -142,9 +142,9 @@ class CrossScore:
         inside = self.ratios >= threshold if above else self.ratios < threshold
         masses = np.where(inside, self.masses, 0)
         best = np.argsort(-masses, axis=None)[:2]
-        shown = [self._cell(*np.unravel_index(index, masses.shape)) for index in best]
-        more = int((masses > 0).sum()) - len(shown)
-        return " or ".join(shown) + (f", or {more} more cells" if more > 0 else "")
+        names = [self._cell(*np.unravel_index(index, masses.shape)) for index in best]
+        more = int((masses > 0).sum()) - len(names)
+        return " or ".join(names) + (f", or {more} more cells" if more > 0 else "")
 
     def _cell(self, *indices: np.intp) -> str:
         parts = []

@@ -59,9 +59,9 @@ _SHARE = 0.25  # of ε, for the private bound or the test
 class CountRelease(Mechanism):
     """A noisy count of subgraphs; base of `Triangles` and `KStars`."""
 
-    def __init__(self, count: SubgraphCount, epsilon: float, method: str, stated: dict[str, Any]) -> None:
+    def __init__(self, count: SubgraphCount, epsilon: float, method: str, parameters: dict[str, Any]) -> None:
         self.count, self.method = count, check.choice(METHODS, method=method)
-        arguments = {name: value for name, value in stated.items() if value is not None}
+        arguments = {name: value for name, value in parameters.items() if value is not None}
         required, optional = _ARGUMENTS[self.method]
         if not set(required) <= set(arguments) <= {*required, *optional}:
             raise _wrong_arguments_error(self.method, required, optional)
@@ -113,8 +113,8 @@ class Triangles(CountRelease):
         share: float | None = None,
     ) -> None:
         count = TriangleCount(check.whole(at_least=3, nodes=nodes))
-        stated = {"delta": delta, "floor": floor, "bound": bound, "share": share}
-        super().__init__(count, epsilon, method, stated)
+        parameters = {"delta": delta, "floor": floor, "bound": bound, "share": share}
+        super().__init__(count, epsilon, method, parameters)
 
 
 class KStars(CountRelease):
@@ -144,8 +144,8 @@ class KStars(CountRelease):
     ) -> None:
         k = check.whole(at_least=2, k=k)
         count = StarCount(check.whole(at_least=k + 1, nodes=nodes), k)
-        stated = {"delta": delta, "floor": floor, "bound": bound, "share": share}
-        super().__init__(count, epsilon, method, stated)
+        parameters = {"delta": delta, "floor": floor, "bound": bound, "share": share}
+        super().__init__(count, epsilon, method, parameters)
 
 
 class _Global(Mechanism):

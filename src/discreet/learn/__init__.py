@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
+"""Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in
+`discreet.learn.torch`.
 
     LogisticRegression, LinearSVC                        classification.py   } linear models: glm.py, and the solvers below
     LinearRegression, Ridge, HuberRegression             regression.py       }
     GaussianNB, KMeans, PCA, StandardScaler              naive_bayes.py, kmeans.py, pca.py, scaler.py
     tune                                                 tuning.py: the best of several models, paid for
 
+arrays.py        the kinds of arrays
 base.py          what all estimators share: charge first, then read the data
 inputs.py        X, y, bounds and classes, read as arrays, one record at a time
 budget.py        FitBudget: (ε, δ) as Gaussian noise, split among releases

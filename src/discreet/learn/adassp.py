@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split of the budget.
+"""Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split
+of the budget.
 
 **Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth
 of the budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that
@@ -18,10 +19,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.exact import bisect_whole, exactly
+from discreet.learn.arrays import Reals
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS
 from discreet.learn.joint import require_least_squares, rows_with_targets, solve_with_ridge
@@ -31,14 +32,13 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["AdaSSP"]
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Fractions of the budget: the least eigenvalue, Σ x xᵀ, Σ x y.
 _FRACTIONS = (0.05, 0.5, 0.45)
 # The step of the grid on which the least eigenvalue is found, and a bound on its error in floats.
 _STEP = 2.0**-5
-# The released eigenvalue is lowered by this many standard deviations. It is then below the true one in 95 of 100 cases.
+# The released eigenvalue is lowered by this many standard deviations. It is then below the true one
+# in 95 of 100 cases.
 _QUANTILE = 1.645
 _UP = 1 + 1e-12
 
@@ -95,7 +95,8 @@ def _spreads(budget: FitBudget) -> tuple[float, float, float]:
 
 
 def least_eigenvalue_steps(matrix: Reals, cap: int) -> int:
-    """How many steps the least eigenvalue of a positive semidefinite matrix has; `cap` if it has more.
+    """How many steps the least eigenvalue of a positive semidefinite matrix has; `cap` if it has
+    more.
 
     The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic
     (joint.proof.md, 6).
@@ -106,7 +107,9 @@ def least_eigenvalue_steps(matrix: Reals, cap: int) -> int:
 
 
 def _is_positive(matrix: Reals) -> bool:
-    """Whether Cholesky's factorisation runs to its end. It does if λ > η, and it does not if λ < -η, for a small η."""
+    """Whether Cholesky's factorisation runs to its end. It does if λ > η, and it does not if λ <
+    -η, for a small η.
+    """
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls whose arguments do not fit a signature: a coded error replaces Python's own, and nothing is called.
+"""Calls whose arguments do not fit a signature: a coded error replaces Python's own, and nothing is
+called.
 
     @checked_call
     def tune(estimators, X, y, *, mean_runs=10): …
@@ -43,7 +44,9 @@ class WrongArguments(BadParameter, TypeError):
 def check_call(
     function: Callable[..., object], name: str, positional: tuple[object, ...], named: Mapping[str, object]
 ) -> None:
-    """Refuse arguments that do not fit the signature. `positional` starts with the object if it is a method."""
+    """Refuse arguments that do not fit the signature. `positional` starts with the object if it is
+    a method.
+    """
     signature = _signature(function)
     try:
         signature.bind(*positional, **named)
@@ -64,7 +67,9 @@ def checked_call(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def checked_class(cls: C) -> C:
-    """The same class, whose constructor and public methods raise a coded error for arguments that do not fit."""
+    """The same class, whose constructor and public methods raise a coded error for arguments that
+    do not fit.
+    """
     for name, value in list(vars(cls).items()):
         if inspect.isfunction(value) and (name == "__init__" or not name.startswith("_")):
             setattr(cls, name, checked_call(value))

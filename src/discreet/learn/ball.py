@@ -17,18 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import check
+from discreet.learn.arrays import Reals, RowTable
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS, Box, blocks
-from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
+from discreet.learn.inputs import Bounds, as_floats, feature_bounds
 from discreet.learn.moments import NoisyMoments
 from discreet.learn.whitened import row_count
 
 __all__ = ["Ball", "CentredMoments"]
 
-Reals = npt.NDArray[np.float64]
 
 # Stands for an infinity where there are no bounds: its square is finite.
 _FAR = 1e100
@@ -36,7 +35,9 @@ _FAR = 1e100
 
 @dataclass(frozen=True)
 class CentredMoments:
-    """Count, mean and covariance of rows in units of a ball's size, and the spread of the noise in sums."""
+    """Count, mean and covariance of rows in units of a ball's size, and the spread of the noise in
+    sums.
+    """
 
     count: float
     mean: Reals
@@ -54,7 +55,9 @@ class Ball:
 
     @classmethod
     def of(cls, features: int, *, bounds: Bounds | None, norm: float | None, constant: float = 0.0) -> Ball:
-        """Validate what a user declared: bounds, the greatest distance from their middle (or from zero), or both."""
+        """Validate what a user declared: bounds, the greatest distance from their middle (or from
+        zero), or both.
+        """
         far = np.full(features, _FAR)
         if bounds is None:
             return cls(Box.of(features, norm=norm, constant=constant), -far, far)
@@ -87,7 +90,9 @@ class Ball:
         return self.box.cells(self.clip(block), bits)
 
     def release(self, data: RowTable, *, noise: float, budget: FitBudget) -> CentredMoments:
-        """Draw the moments: one Gaussian mechanism with this multiplier (joint.proof.md, 3). The box needs a constant."""
+        """Draw the moments: one Gaussian mechanism with this multiplier (joint.proof.md, 3). The
+        box needs a constant.
+        """
         box = self.box
         released = NoisyMoments.release(
             (self.cells(data[part]) for part in blocks(data)),

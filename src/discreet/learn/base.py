@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all private estimators share: a budget, declared bounds, and a charge before the data are read.
+"""What all private estimators share: a budget, declared bounds, and a charge before the data are
+read.
 
 **Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is
 one), and only then reads the data. `guarantee_` is the guarantee of what was run, `receipt_` is
@@ -17,17 +18,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
+from typing import Concatenate, Literal, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
+from discreet.learn.arrays import RowTable
 from discreet.learn.budget import FitBudget, Payer, check_session
-from discreet.learn.inputs import Bounds, Matrix, RowTable, as_matrix
+from discreet.learn.inputs import Bounds, Matrix, as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -47,7 +50,9 @@ _CHECKED = "_checks_its_arguments"
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class EstimatorParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What every private estimator takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
+    """What every private estimator takes. It is stored unchanged, which is all that scikit-learn
+    allows a constructor.
+    """
 
     epsilon: float | None = None
     delta: float | None = None
@@ -79,7 +84,7 @@ class PrivateEstimator(EstimatorParameters, ABC):
             check_call(cls.__init__, cls.__name__, (None, *positional), named)
         return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
 
-    def __init_subclass__(cls, **named: Any) -> None:
+    def __init_subclass__(cls, **named: object) -> None:
         super().__init_subclass__(**named)
         if "fit" in vars(cls):
             cls.fit = _all_or_nothing(cls.fit)
@@ -154,7 +159,9 @@ class PrivateEstimator(EstimatorParameters, ABC):
         return check.function(progress=self.progress)
 
     def __sklearn_clone__(self) -> Self:
-        """A copy that is not fitted. It charges the same session, because a session is never copied."""
+        """A copy that is not fitted. It charges the same session, because a session is never
+        copied.
+        """
         params = self.get_params(deep=False)
         return type(self)(
             **{
@@ -163,12 +170,14 @@ class PrivateEstimator(EstimatorParameters, ABC):
             }
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is stored and sent: everything but the session. In its place is one that refuses every charge."""
-        state: dict[str, Any] = dict(super().__getstate__())
+    def __getstate__(self) -> dict[str, object]:
+        """What is stored and sent: everything but the session. In its place is one that refuses
+        every charge.
+        """
+        state: dict[str, object] = dict(super().__getstate__())
         return state | {"session": None if self.session is None else _AbsentSession()}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # NaN counts as the middle of its bounds: an error would reveal it.
         tags.input_tags.allow_nan = True
@@ -209,7 +218,9 @@ class _AbsentSession:
 
 @cache
 def _check_methods(cls: type[PrivateEstimator]) -> None:
-    """Let public methods check their arguments. It runs once for each class, after scikit-learn has wrapped its methods."""
+    """Let public methods check their arguments. It runs once for each class, after scikit-learn has
+    wrapped its methods.
+    """
     for name in [name for name in dir(cls) if not name.startswith("_")]:
         method = inspect.getattr_static(cls, name)
         # functools.wraps copies the mark, so a wrapper has a mark that names another function.

@@ -51,7 +51,9 @@ def check_session(session: Payer | None) -> Payer | None:
 
 @dataclass(frozen=True)
 class FitBudget:
-    """The least Gaussian noise multiplier that (ε, δ) allows, with the relation and the unit that it protects."""
+    """The least Gaussian noise multiplier that (ε, δ) allows, with the relation and the unit that
+    it protects.
+    """
 
     epsilon: float
     delta: float
@@ -97,7 +99,9 @@ class FitBudget:
         return 1 / self.noise
 
     def noise_multipliers(self, *fractions: float) -> tuple[float, ...]:
-        """Noise multipliers of releases that take these fractions of the budget, which add up to at most one."""
+        """Noise multipliers of releases that take these fractions of the budget, which add up to at
+        most one.
+        """
         if not math.fsum(fractions) <= 1 + 1e-9:
             raise ValueError("fractions of a budget add up to more than the budget")
         return tuple(self.noise / math.sqrt(fraction) * _UP for fraction in fractions)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private linear classifiers: logistic regression, binary and multinomial, and a support vector classifier."""
+"""Private linear classifiers: logistic regression, binary and multinomial, and a support vector
+classifier.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from discreet import check
+from discreet.learn.arrays import Reals
 from discreet.learn.glm import LinearClassifier
 from discreet.learn.inference import Intervals
 from discreet.learn.inputs import Matrix, Target
@@ -19,9 +22,8 @@ from discreet.learn.losses import Hinge, Logistic, Softmax
 __all__ = ["LinearSVC", "LogisticRegression"]
 
 
-Reals = npt.NDArray[np.float64]
-
-#: Probabilities are corrected in full up to the first clip of a typical slope, and not at all from the second on.
+#: Probabilities are corrected in full up to the first clip of a typical slope, and not at all from
+#: the second on.
 _CLIPPED, _UNCLIPPED = 0.4, 0.6
 
 
@@ -79,7 +81,8 @@ class LogisticRegression(LinearClassifier):
         return self
 
     def conf_int(self, confidence: float = 0.95) -> Intervals:
-        """Confidence intervals of the coefficients and the intercept, after a fit with `inference=True`.
+        """Confidence intervals of the coefficients and the intercept, after a fit with
+        `inference=True`.
 
         They cover the noise as well as the sampling error, provided that the log-odds are linear in
         the features. If too much was clipped, or if the noise hides too much, they are refused with
@@ -88,7 +91,9 @@ class LogisticRegression(LinearClassifier):
         return self._intervals(confidence)
 
     def predict_proba(self, X: Matrix) -> Reals:
-        """The probability of each class; for two classes it is corrected for the clipping of gradients."""
+        """The probability of each class; for two classes it is corrected for the clipping of
+        gradients.
+        """
         scores = self.decision_function(X)
         if scores.ndim == 2:
             return np.asarray(softmax(scores, axis=1))
@@ -125,7 +130,8 @@ def _is_binary(classes: npt.ArrayLike | None) -> bool:
 
 
 class LinearSVC(LinearClassifier):
-    """A linear classifier by the smoothed hinge loss: one score for two classes, one against the rest for more.
+    """A linear classifier by the smoothed hinge loss: one score for two classes, one against the
+    rest for more.
 
     **Guarantee.** The guarantee of `LogisticRegression`: `guarantee_` holds for the coefficients
     and for everything computed from them.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every feature scaled to [-1, 1], and the sums of features and of their squares, released together.
+"""Every feature scaled to [-1, 1], and the sums of features and of their squares, released
+together.
 
     cube = Cube.of(2, bounds=([0, 0], [120, 1e5]))
     cube.release(X, groups, noise=4.0, relation="add-remove")     # count, Σx and Σx² of each group
@@ -23,18 +24,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
+from discreet.learn.arrays import Bools, Ints, Reals, RowTable
 from discreet.learn.features import blocks
-from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
+from discreet.learn.inputs import Bounds, as_floats, feature_bounds
 
 __all__ = ["Cube", "GroupSums", "sensitivity"]
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # A feature in steps of 2**-12 of half its range, its square in steps of 2**-24.
 _BITS = 12
@@ -43,7 +42,9 @@ _UP = 1 + 1e-12
 
 @dataclass(frozen=True)
 class GroupSums:
-    """For each group the number of rows, Σx and Σx² on [-1, 1], each with Gaussian noise of standard deviation `spread`."""
+    """For each group the number of rows, Σx and Σx² on [-1, 1], each with Gaussian noise of
+    standard deviation `spread`.
+    """
 
     count: Reals
     first: Reals
@@ -82,7 +83,9 @@ class Cube:
         return np.clip(values, -1.0, 1.0, out=values)
 
     def release(self, data: RowTable, groups: Bools, *, noise: float, relation: str) -> GroupSums:
-        """Draw the sums of each group. `groups` has one column for each, and a row has at most one True."""
+        """Draw the sums of each group. `groups` has one column for each, and a row has at most one
+        True.
+        """
         count, width = groups.shape[1], len(self.middle)
         sizes = groups.sum(axis=0, dtype=np.int64)
         first, second = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
@@ -108,5 +111,5 @@ def sensitivity(features: int, groups: int, relation: str) -> float:
     return (same_group if groups == 1 else max(same_group, math.sqrt(2) * one_row)) * _UP
 
 
-def _add_noise(total: npt.NDArray[np.int64], spread: float) -> Reals:
+def _add_noise(total: Ints, spread: float) -> Reals:
     return np.asarray(total + exact.rounded_gaussian(exactly(spread), total.shape), np.float64)

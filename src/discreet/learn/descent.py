@@ -24,21 +24,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.exact import exactly
-from discreet.learn.inputs import RowTable
+from discreet.learn.arrays import Floats, Ints, Reals, RealTable
 from discreet.learn.losses import Loss
 
 __all__ = ["LARGEST", "CellRows", "clipped_sum", "descend", "score_blocks", "step_responses"]
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 #: The largest number in a row: single precision holds it, and squares add up exactly.
 LARGEST = 1 << 20
@@ -51,24 +46,29 @@ _AT_ONCE = 1 << 17
 
 @dataclass(frozen=True)
 class CellRows:
-    """Rows of whole numbers in blocks, with their squared norms and targets; `size` is the length of a cell."""
+    """Rows of whole numbers in blocks, with their squared norms and targets; `size` is the length
+    of a cell.
+    """
 
-    parts: tuple[RowTable, ...]
+    parts: tuple[RealTable | Floats, ...]
     squares: tuple[Reals, ...]
     targets: tuple[Reals, ...]
     size: float
     width: int
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[RowTable, Reals]], *, size: float, width: int) -> CellRows:
-        """From (cells, targets) of each block; |cell| <= 2**20. Dense blocks are kept in single precision."""
+    def of(cls, parts: Iterable[tuple[RealTable, Reals]], *, size: float, width: int) -> CellRows:
+        """From (cells, targets) of each block; |cell| <= 2**20. Dense blocks are kept in single
+        precision.
+        """
         blocks, squares, targets = [], [], []
         for cells, target in (small for part in parts for small in _split_blocks(*part)):
-            dense = isinstance(cells, np.ndarray)
-            blocks.append(cells.astype(np.float32) if dense else cells)
-            squares.append(
-                np.einsum("ij,ij->i", cells, cells) if dense else np.asarray(cells.multiply(cells).sum(1))
-            )
+            if isinstance(cells, np.ndarray):
+                blocks.append(cells.astype(np.float32))
+                squares.append(np.einsum("ij,ij->i", cells, cells))
+            else:
+                blocks.append(cells)
+                squares.append(np.asarray(cells.multiply(cells).sum(1)))
             targets.append(target if target.ndim == 2 else target[:, None])
         return cls(tuple(blocks), tuple(squares), tuple(targets), size, width)
 
@@ -78,7 +78,7 @@ class CellRows:
         return tuple(_row_limits(squares) for squares in self.squares)
 
 
-def _split_blocks(cells: Any, targets: Reals) -> Iterator[tuple[Any, Reals]]:
+def _split_blocks(cells: RealTable, targets: Reals) -> Iterator[tuple[RealTable, Reals]]:
     step = max(1, _AT_ONCE // max(1, cells.shape[1])) if isinstance(cells, np.ndarray) else cells.shape[0]
     for start in range(0, cells.shape[0], max(1, step)):
         yield cells[start : start + step], targets[start : start + step]
@@ -91,7 +91,9 @@ def _row_limits(squares: Reals) -> Reals:
 
 
 def clipped_sum(rows: CellRows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
-    """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24 cells."""
+    """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24
+    cells.
+    """
     slope_unit = clip / (rows.size * _CLIP)
     total = np.zeros(weights.shape, np.int64)
     blocks = zip(score_blocks(rows, weights), rows.squares, rows.limits, strict=True)
@@ -103,7 +105,9 @@ def clipped_sum(rows: CellRows, loss: Loss, weights: Reals, clip: float) -> tupl
 
 
 def score_blocks(rows: CellRows, weights: Reals) -> Iterator[tuple[Reals, Reals, Reals]]:
-    """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its own row."""
+    """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its
+    own row.
+    """
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
     score_step = math.ldexp(rows.size, -exponent)
@@ -163,7 +167,8 @@ def descend(
 def step_responses(
     curvatures: Reals, *, rate: float, momentum: float, steps: int, settle: float = 1.0
 ) -> tuple[Reals, Reals]:
-    """How the result of `descend` changes with a unit push of the gradient in each step, and with the start.
+    """How the result of `descend` changes with a unit push of the gradient in each step, and with
+    the start.
 
     One column for each curvature of a quadratic loss along its axes, for which both are exact.
     """
@@ -182,12 +187,16 @@ def step_responses(
 
 
 def _momentum_at(momentum: float, step: int) -> float:
-    """The momentum of a step, rising from 0: at full speed the first, longest steps would overshoot."""
+    """The momentum of a step, rising from 0: at full speed the first, longest steps would
+    overshoot.
+    """
     return min(momentum, step / (step + 5))
 
 
 def _exponent(weights: Reals, width: int) -> int:
-    """By how many bits weights are shifted into whole numbers whose products with a row stay below 2**52."""
+    """By how many bits weights are shifted into whole numbers whose products with a row stay below
+    2**52.
+    """
     longest = float(np.sqrt((weights * weights).sum(axis=0)).max(initial=0.0))
     room = 31 - math.ceil(math.log2(math.sqrt(width)))
     return 0 if longest == 0 else min(900, room - math.frexp(longest)[1])

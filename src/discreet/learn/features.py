@@ -25,17 +25,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
+from discreet.learn.arrays import Bools, Reals, RowTable
+from discreet.learn.inputs import Bounds, as_floats, feature_bounds
 
 __all__ = ["BITS", "Box", "blocks", "stored_blocks", "truncate_rows"]
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: Rows are whole numbers of cells: steps of 2**-14 of the greatest norm.
 BITS = 14
@@ -49,7 +47,9 @@ _AT_ONCE = 1 << 19
 
 @dataclass(frozen=True)
 class Box:
-    """Where rows may lie: middle ± cap·half in each feature, `radius` in norm after that; then `constant` is appended."""
+    """Where rows may lie: middle ± cap·half in each feature, `radius` in norm after that; then
+    `constant` is appended.
+    """
 
     middle: Reals
     half: Reals
@@ -100,7 +100,9 @@ class Box:
         return not self.middle.any()
 
     def cells(self, block: RowTable, bits: int = BITS) -> Reals:
-        """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits exactly."""
+        """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits
+        exactly.
+        """
         scaled = as_floats(block)
         # A warning would reveal a value.
         with np.errstate(all="ignore"):
@@ -131,7 +133,9 @@ class Box:
         )
 
     def is_changed(self, block: RowTable) -> Bools:
-        """Which rows clipping changes: NaN, or beyond the bounds or the norm. A function of each row alone."""
+        """Which rows clipping changes: NaN, or beyond the bounds or the norm. A function of each
+        row alone.
+        """
         scaled = as_floats(block)
         # A warning would reveal a value.
         with np.errstate(all="ignore"):
@@ -170,7 +174,9 @@ class Box:
         return 4.0**bits - self.constant_cells(bits) ** 2
 
     def coefficients(self, weights: Reals) -> tuple[Reals, Reals]:
-        """Slopes on the raw features and the intercept, from weights on rows. The last axis runs along a row."""
+        """Slopes on the raw features and the intercept, from weights on rows. The last axis runs
+        along a row.
+        """
         inner = weights / self.length
         slopes = inner[..., : len(self.middle)] / self.half
         intercept = -slopes @ self.middle

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,13 @@ from scipy.special import ndtri
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet import check
+from discreet.learn.arrays import Bools, Reals, RealTable, RowTable, Values
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import Box
 from discreet.learn.inference import Intervals, check_inference, coefficient_covariance
 from discreet.learn.inputs import (
     Bounds,
     Matrix,
-    RowTable,
     Target,
     as_floats,
     as_target,
@@ -50,8 +50,6 @@ _TOO_NOISY = (
     "The released number of rows is no larger than its noise, so the fit is mostly noise. Check that the labels are among "
     "`classes`, or use more rows or a larger epsilon."
 )
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -67,7 +65,7 @@ class LinearModel(LinearParameters):
 
     coef_: Reals
     intercept_: Reals | float
-    classes_: npt.NDArray[Any]
+    classes_: Values
     n_features_in_: int
 
     _solvers: ClassVar[tuple[str, ...]]
@@ -130,7 +128,9 @@ class LinearModel(LinearParameters):
         return self._sentences_
 
     def _scores(self, X: Matrix) -> Reals:
-        """The scores of new rows, clipped to the bounds of the fit. NaN is their middle, or 0 without bounds."""
+        """The scores of new rows, clipped to the bounds of the fit. NaN is their middle, or 0
+        without bounds.
+        """
         check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if self._ends_ is not None:
@@ -139,14 +139,16 @@ class LinearModel(LinearParameters):
             matrix = np.clip(np.where(np.isnan(dense), low / 2 + high / 2, dense), low, high)
         # an infinity without bounds is an infinite score, not a warning
         with np.errstate(all="ignore"):
-            matrix = matrix.astype(np.float64)
-            stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
+            reals: RealTable = matrix.astype(np.float64)
+            stored = reals if isinstance(reals, np.ndarray) else reals.data
             stored[np.isnan(stored)] = 0.0
-            scores: Reals = np.asarray(matrix @ self.coef_.T) + self.intercept_
+            scores: Reals = np.asarray(reals @ self.coef_.T) + self.intercept_
         return np.nan_to_num(scores)
 
     def _intervals(self, confidence: float) -> Intervals:
-        """Two-sided normal intervals of the coefficients and the intercept. After the fit they cost nothing."""
+        """Two-sided normal intervals of the coefficients and the intercept. After the fit they cost
+        nothing.
+        """
         level = check.inner_probability(confidence=confidence)
         check_fitted(self)
         covariance = coefficient_covariance(self._fit_, self._box_, half=self._half_)
@@ -169,14 +171,16 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # s
         scores = self._scores(X)
         return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Matrix) -> npt.NDArray[Any]:
+    def predict(self, X: Matrix) -> Values:
         """The most likely class of each row."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     def _classify(self, X: Matrix, y: Target, loss: Loss, *, low: float, inference: bool = False) -> None:
-        """Fit one score for two classes, or one score for each of more. Members have target 1, others `low`."""
+        """Fit one score for two classes, or one score for each of more. Members have target 1,
+        others `low`.
+        """
         self.classes_ = declared_classes(self.classes)
         matrix = self._matrix(X, reset=True)
         is_member = class_membership(y, self.classes_, matrix.shape[0])
@@ -189,7 +193,9 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # s
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
-    """A number by one linear score. Targets are clipped to declared bounds, and NaN counts as their middle."""
+    """A number by one linear score. Targets are clipped to declared bounds, and NaN counts as their
+    middle.
+    """
 
     target_bounds: Bounds | None = None
     _solvers: ClassVar[tuple[str, ...]] = REGRESSORS

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or sparse features.
+"""Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or
+sparse features.
 
 **Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no
 count where the number of rows is public) and 100 noisy gradients; together they are the Gaussian
@@ -19,14 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from discreet import noise as exact
 from discreet.exact import exactly
+from discreet.learn.arrays import Reals, RealTable
 from discreet.learn.descent import CellRows, descend
 from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
@@ -35,7 +35,6 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["GradientDescent"]
 
-Reals = npt.NDArray[np.float64]
 
 # The fraction of the budget for the count, and for the sum of squares.
 _FACTS = 0.02
@@ -95,7 +94,8 @@ class GradientDescent(Solver):
 
 
 def _clip_slope(problem: Problem, count: float) -> float:
-    """Where slopes are clipped: more where there is more to learn from, or more features, which are learned slowly.
+    """Where slopes are clipped: more where there is more to learn from, or more features, which are
+    learned slowly.
 
     Chosen on simulated data. Errors of regressions have no bound of their own.
     """
@@ -111,7 +111,9 @@ def _noise_multipliers(problem: Problem) -> tuple[float, float]:
 
 
 def _fact_count(problem: Problem) -> int:
-    """How many numbers are released before the steps: the sum of squares, and the count unless it is public."""
+    """How many numbers are released before the steps: the sum of squares, and the count unless it
+    is public.
+    """
     return 1 if problem.known_count is not None else 2
 
 
@@ -128,7 +130,8 @@ def _least_count(noise: float) -> float:
 
 
 def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
-    """A mean of the squared norms of rows without their constants. It errs upwards, and is at most that of the box.
+    """A mean of the squared norms of rows without their constants. It errs upwards, and is at most
+    that of the box.
 
     A record adds a whole number from 0 to `most_steps`, so that replacing it changes the sum by no
     more than adding it.
@@ -151,7 +154,7 @@ def _with_constant(rows: CellRows, old: float, new: float) -> CellRows:
     return replace(rows, squares=tuple(squares + (new**2 - old**2) for squares in rows.squares))
 
 
-def _cell_blocks(problem: Problem) -> Iterator[tuple[Any, Reals]]:
+def _cell_blocks(problem: Problem) -> Iterator[tuple[RealTable, Reals]]:
     if not (sparse.issparse(problem.data) and problem.box.keeps_zeros):
         yield from problem.cells()
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What confidence intervals need of a fit by noisy descent: its curvature, and how many records were clipped.
+"""What confidence intervals need of a fit by noisy descent: its curvature, and how many records
+were clipped.
 
     multipliers = inference_multipliers(problem)
     Evidence.release(problem, descent, multipliers).covariance(descent)     # of the weights, or why there is none
@@ -29,11 +30,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter, CannotCertify
 from discreet.exact import exactly
+from discreet.learn.arrays import Bools, Reals
 from discreet.learn.descent import CellRows, score_blocks, step_responses
 from discreet.learn.features import BITS, Box, blocks, truncate_rows
 from discreet.learn.losses import Likelihood, Squared
@@ -51,16 +52,16 @@ __all__ = [
     "inference_multipliers",
 ]
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # Fractions of the budget.
 _CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01
-# Rows longer than this many typical rows are shortened in the curvature, which makes intervals wider.
+# Rows longer than this many typical rows are shortened in the curvature, which makes intervals
+# wider.
 _LONGEST = 2.0
 # Steps of a squared residual, and of nothing else.
 _STEPS = 2.0**10
-# Eigenvalues above this many edges of the noise are trusted, and residuals above twice as many standard deviations.
+# Eigenvalues above this many edges of the noise are trusted, and residuals above twice as many
+# standard deviations.
 _CLEAR = 3.0
 # The largest fraction of clipped records.
 _MOST_CLIPPED = 0.005
@@ -162,7 +163,9 @@ def _score_variance(curvatures: Reals, descent: DescentRun) -> float:
 
 
 def _flattening_growth(weights: Reals, flattening: float) -> Reals:
-    """How much weights grow per unit of variance of the scores. The intercept grows by half a unit at most, however rare a class is."""
+    """How much weights grow per unit of variance of the scores. The intercept grows by half a unit
+    at most, however rare a class is.
+    """
     out = flattening * weights
     out[-1] = min(0.5, max(-0.5, out[-1]))
     return out
@@ -216,7 +219,9 @@ def _contradiction_error(what: str, why: str, fix: str) -> BadParameter:
 
 
 def _curvature_rows(descent: DescentRun, loss: Likelihood) -> Iterator[Reals]:
-    """Rows times the root of their second derivative, in whole numbers, the longest 2**BITS; each a function of one record."""
+    """Rows times the root of their second derivative, in whole numbers, the longest 2**BITS; each a
+    function of one record.
+    """
     rows = descent.rows
     scale = rows.size / (_LONGEST * math.sqrt(rows.width))
     for (cells, scores, _), squares in zip(score_blocks(rows, descent.weights), rows.squares, strict=True):
@@ -233,14 +238,18 @@ def _residuals(descent: DescentRun) -> Iterator[Reals]:
 
 
 def _residual_bound(problem: Problem, descent: DescentRun, noise: float) -> float:
-    """The greatest residual that counts: hardly one is larger, as noisy counts of shells tell; targets lie in [-1, 1]."""
+    """The greatest residual that counts: hardly one is larger, as noisy counts of shells tell;
+    targets lie in [-1, 1].
+    """
     spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
     counts = sum(count_shells(squares, 1.0) for squares in [np.zeros(0), *_residuals(descent)])
     return length_ratio(noisy_counts(np.asarray(counts), spread), spread, all_rows=True)
 
 
 def _variance(descent: DescentRun, widest: float, noise: float) -> float | None:
-    """The mean of squared residuals, from their sum in whole steps, of which a record adds 2**10 at most."""
+    """The mean of squared residuals, from their sum in whole steps, of which a record adds 2**10 at
+    most.
+    """
     parts = (np.minimum(squares / widest**2, 1.0) for squares in _residuals(descent))
     total = _add_noise(sum(int(np.rint(part * _STEPS).sum()) for part in parts), noise * _STEPS)
     if total < 2 * _CLEAR * noise * _STEPS:
@@ -275,7 +284,9 @@ class Intervals(NamedTuple):
 
 
 def coefficient_covariance(fit: FittedWeights, box: Box, *, half: float = 1.0) -> Reals:
-    """The covariance of (coefficients, intercept) on raw features, for targets of half the range `half`."""
+    """The covariance of (coefficients, intercept) on raw features, for targets of half the range
+    `half`.
+    """
     if fit.covariance is None:
         raise _no_intervals_error(fit)
     # What each weight adds to the coefficients and to the intercept.

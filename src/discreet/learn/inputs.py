@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user passes, read as arrays: features, targets, labels, and the bounds and classes that are declared for them.
+"""What a user passes, read as arrays: features, targets, labels, and the bounds and classes that
+are declared for them.
 
     as_matrix(X)                                    # rows and features, dense or sparse
     as_target(y, rows=3)                            # one number for each row
@@ -39,21 +40,21 @@ array([[1. , nan],
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from collections.abc import Collection, Sequence
+from typing import Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
+from discreet.learn.arrays import Bools, Reals, RowTable, Values
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
 __all__ = [
     "Bounds",
     "Matrix",
-    "RowTable",
     "Target",
     "as_column",
     "as_floats",
@@ -66,11 +67,14 @@ __all__ = [
 ]
 
 
+T = TypeVar("T", bound=RowTable)
+
+
 class FrameLike(Protocol):
     """A frame of pandas, polars or pyarrow."""
 
     @property
-    def columns(self) -> object:
+    def columns(self) -> Collection[object]:
         """Its columns, or their names."""
 
 
@@ -87,11 +91,7 @@ Matrix: TypeAlias = npt.ArrayLike | FrameLike | SparseLike
 Target: TypeAlias = npt.ArrayLike | FrameLike
 #: The low and the high end, each one number or one number for each feature.
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
-#: Rows as they lie in memory: dense, or sparse by rows.
-RowTable: TypeAlias = npt.NDArray[Any] | sparse.csr_array
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: Kinds of NumPy types that are numbers, and the beginnings of the names of such types elsewhere.
 _NUMBERS = "biuf"
@@ -107,7 +107,7 @@ _FIXES = {
 }
 
 
-def declared_classes(classes: npt.ArrayLike | None) -> npt.NDArray[Any]:
+def declared_classes(classes: npt.ArrayLike | None) -> Values:
     """The labels that a user declared, sorted: two or more, all different."""
     if classes is None:
         raise BadParameter(
@@ -134,8 +134,10 @@ def declared_classes(classes: npt.ArrayLike | None) -> npt.NDArray[Any]:
     return labels
 
 
-def class_membership(y: Target, classes: npt.NDArray[Any], rows: int) -> Bools:
-    """One column for each class. A row whose label was not declared belongs to no class and is left out."""
+def class_membership(y: Target, classes: Values, rows: int) -> Bools:
+    """One column for each class. A row whose label was not declared belongs to no class and is left
+    out.
+    """
     _refuse_another_type(y, classes)
     labels = as_column(y, rows)
     if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
@@ -152,8 +154,10 @@ def class_membership(y: Target, classes: npt.NDArray[Any], rows: int) -> Bools:
     return np.asarray(indices[:, None] == np.arange(len(classes)))
 
 
-def _refuse_another_type(y: Target, classes: npt.NDArray[Any]) -> None:
-    """Refuse a column of texts where classes are numbers, and the reverse: no row could have a class."""
+def _refuse_another_type(y: Target, classes: Values) -> None:
+    """Refuse a column of texts where classes are numbers, and the reverse: no row could have a
+    class.
+    """
     labels, declared = _label_kind(y), _label_kind(classes)
     if labels and declared and labels != declared:
         raise BadParameter(
@@ -165,8 +169,10 @@ def _refuse_another_type(y: Target, classes: npt.NDArray[Any]) -> None:
 
 
 def _label_kind(column: object) -> str | None:
-    """What the declared type of a column can hold; None where the type does not say, as with a list."""
-    if hasattr(column, "columns"):
+    """What the declared type of a column can hold; None where the type does not say, as with a
+    list.
+    """
+    if _is_frame(column):
         (column, *other_columns) = _frame_columns(column) or [None]
         if other_columns:
             return None
@@ -182,7 +188,7 @@ def _label_kind(column: object) -> str | None:
     return "numbers" if name.startswith(("int", "uint", "float", "double", "bool")) else None
 
 
-def _equals(labels: npt.NDArray[Any], label: float) -> Bools:
+def _equals(labels: Values, label: float) -> Bools:
     """Which labels are exactly this number, whatever their types."""
     if labels.dtype.kind == "f":
         floats = labels.astype(np.promote_types(labels.dtype, np.float64), copy=False)
@@ -192,7 +198,7 @@ def _equals(labels: npt.NDArray[Any], label: float) -> Bools:
     if label != label // 1:
         return np.zeros(len(labels), bool)
     whole = labels.astype(np.uint8) if labels.dtype.kind == "b" else labels
-    ends = np.iinfo(whole.dtype)
+    ends = np.iinfo(str(whole.dtype))
     if not ends.min <= label <= ends.max:
         return np.zeros(len(labels), bool)
     return np.asarray(whole == whole.dtype.type(int(label)))
@@ -208,7 +214,7 @@ def as_matrix(values: Matrix) -> RowTable:
     _refuse_masked(values)
     if sparse.issparse(values):
         matrix: RowTable = sparse.csr_array(_require_numeric_type(values))
-    elif hasattr(values, "columns"):
+    elif _is_frame(values):
         matrix = _frame_values(values)
     else:
         matrix = _as_numbers(_row_array(values))
@@ -229,7 +235,7 @@ def as_matrix(values: Matrix) -> RowTable:
     return matrix
 
 
-def as_column(values: Target | None, rows: int) -> npt.NDArray[Any]:
+def as_column(values: Target | None, rows: int) -> Values:
     """One value for each row, of any kind. Only the shape is validated."""
     if values is None:
         raise BadParameter(
@@ -239,7 +245,7 @@ def as_column(values: Target | None, rows: int) -> npt.NDArray[Any]:
             fix="fit(X, y)",
         )
     _refuse_masked(values)
-    columns = _frame_columns(values) if hasattr(values, "columns") else [values]
+    columns = _frame_columns(values) if _is_frame(values) else [values]
     column = _column_array(columns[0]) if len(columns) == 1 else np.empty(())
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -259,17 +265,21 @@ def as_target(values: Target | None, rows: int) -> Reals:
 
 
 def as_floats(block: RowTable) -> Reals:
-    """A dense float64 copy of rows, in which every NaN is a quiet one: no later arithmetic warns of it."""
-    table: Any = block
+    """A dense float64 copy of rows, in which every NaN is a quiet one: no later arithmetic warns of
+    it.
+    """
     # A warning would reveal a value.
     with np.errstate(all="ignore"):
-        floats = np.array(table.toarray() if sparse.issparse(table) else table, np.float64)
+        dense = block if isinstance(block, np.ndarray) else block.toarray()
+        floats = np.array(dense, np.float64)
         floats[np.isnan(floats)] = np.nan
     return floats
 
 
 def _refuse_masked(values: object) -> None:
-    """Refuse a masked array by its type alone: an error that depends on the mask would tell of a record."""
+    """Refuse a masked array by its type alone: an error that depends on the mask would tell of a
+    record.
+    """
     if isinstance(values, np.ma.MaskedArray):
         raise BadParameter(
             "DP104",
@@ -279,7 +289,7 @@ def _refuse_masked(values: object) -> None:
         )
 
 
-def _row_array(values: object) -> npt.NDArray[Any]:
+def _row_array(values: object) -> Values:
     """An array unchanged; a list of rows as an array of its elements."""
     if not _is_list(values):
         return np.asarray(values)
@@ -293,13 +303,13 @@ def _row_array(values: object) -> npt.NDArray[Any]:
     return _objects([value for row in filled for value in row]).reshape(len(rows), width)
 
 
-def _row_values(row: Any) -> list[Any] | None:
+def _row_values(row: object) -> list[object] | None:
     """The features of one row, or None if it is not a row."""
     listed = row.tolist() if hasattr(row, "tolist") else row
     return list(listed) if _is_list(listed) else None
 
 
-def _column_array(values: Any) -> npt.NDArray[Any]:
+def _column_array(values: object) -> Values:
     """A column as an array: of its own type where numpy has that type, of objects otherwise."""
     dtype = getattr(values, "dtype", None)
     if not isinstance(values, np.ndarray) and not isinstance(dtype, np.dtype):
@@ -308,7 +318,7 @@ def _column_array(values: Any) -> npt.NDArray[Any]:
             if hasattr(values, method):
                 return _objects(getattr(values, method)())
         # An array of pandas.
-        if hasattr(dtype, "na_value"):
+        if hasattr(dtype, "na_value") and hasattr(values, "tolist"):
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
@@ -321,7 +331,11 @@ def _unwrap(value: object) -> object:
     return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
-def _frame_values(frame: Any) -> npt.NDArray[Any]:
+def _is_frame(values: object) -> TypeGuard[FrameLike]:
+    return hasattr(values, "columns")
+
+
+def _frame_values(frame: FrameLike) -> Values:
     """The columns of a frame, each read by the type that it was declared to have."""
     columns = _frame_columns(frame)
     for name, column in zip(getattr(frame, "column_names", frame.columns), columns, strict=True):
@@ -337,22 +351,23 @@ def _frame_values(frame: Any) -> npt.NDArray[Any]:
     return np.stack([as_floats(_as_numbers(np.asarray(column))) for column in columns], axis=1)
 
 
-def _frame_columns(frame: Any) -> list[Any]:
+def _frame_columns(frame: FrameLike) -> list[object]:
     """The columns of a frame of pandas, of polars or of pyarrow."""
     if hasattr(frame, "iloc"):
-        return [frame.iloc[:, index] for index in range(frame.shape[1])]
+        return [frame.iloc[:, index] for index in range(len(frame.columns))]
     return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.columns)
 
 
-def _may_hold_numbers(column: Any) -> bool:
+def _may_hold_numbers(column: object) -> bool:
     """Whether the type of a column is one of numbers, or says nothing of what it holds."""
-    declared: Any = getattr(column, "dtype", None) or getattr(column, "type", None)
-    if hasattr(declared, "kind"):
-        return declared.kind in _NUMBERS or declared == np.dtype(object)
+    declared = getattr(column, "dtype", None) or getattr(column, "type", None)
+    kind = getattr(declared, "kind", None)
+    if kind is not None:
+        return kind in _NUMBERS or bool(declared == np.dtype(object))
     return str(declared).lower().startswith(_NAMES)
 
 
-def _as_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_numbers(array: Values) -> Values:
     """An array of numbers unchanged; an array of objects converted one by one."""
     if array.dtype.kind != "O":
         return np.asarray(_require_numeric_type(array))
@@ -361,7 +376,7 @@ def _as_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 
-def _require_numeric_type(values: Any) -> Any:
+def _require_numeric_type(values: T) -> T:
     """Values whose type is numeric; any other type is refused."""
     if values.dtype.kind in _NUMBERS:
         return values
@@ -373,12 +388,12 @@ def _require_numeric_type(values: Any) -> Any:
     )
 
 
-def _objects(values: Any) -> npt.NDArray[Any]:
+def _objects(values: Sequence[object]) -> Values:
     """A list as an array of the same objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _is_list(values: object) -> TypeGuard[Sequence[Any]]:
+def _is_list(values: object) -> TypeGuard[Sequence[object]]:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes)
 
 

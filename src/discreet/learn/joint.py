@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares from one release of all products of features and target: the solver that yields intervals.
+"""Least squares from one release of all products of features and target: the solver that yields
+intervals.
 
 **Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian
 mechanism, which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and
@@ -22,9 +23,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import UnsupportedGuarantee
+from discreet.learn.arrays import Reals
 from discreet.learn.features import BITS
 from discreet.learn.losses import Squared
 from discreet.learn.moments import NoisyMoments
@@ -35,11 +36,10 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["JointSolver", "require_least_squares", "rows_with_targets", "solve_with_ridge"]
 
 
-Reals = npt.NDArray[np.float64]
-
-
 def rows_with_targets(problem: Problem) -> Iterator[Reals]:
-    """Rows (x, y) of whole numbers, ‖x‖ <= 2**BITS and |y| <= 2**BITS; a target is rounded by itself."""
+    """Rows (x, y) of whole numbers, ‖x‖ <= 2**BITS and |y| <= 2**BITS; a target is rounded by
+    itself.
+    """
     for cells, targets in problem.cells():
         target = np.clip(np.nan_to_num(targets, nan=0.0), -1.0, 1.0)
         yield np.concatenate([cells, np.rint(target * 2.0**BITS)], axis=1)
@@ -103,7 +103,9 @@ _NO_INTERVALS = f"There are no confidence intervals: {_WHY_SHRUNK}"
 
 
 def solve_with_ridge(squares: Reals, products: Reals, ridge: Reals) -> Reals:
-    """The solution of the normal equations for the positive part of a noisy matrix and a diagonal ridge."""
+    """The solution of the normal equations for the positive part of a noisy matrix and a diagonal
+    ridge.
+    """
     values, vectors = np.linalg.eigh(squares)
     positive_part = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(np.linalg.solve(positive_part + np.diag(ridge), products))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""k-means clustering by noisy Lloyd steps: every step releases the size and the sum of each cluster.
+"""k-means clustering by noisy Lloyd steps: every step releases the size and the sum of each
+cluster.
 
 **Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are,
 as long as they follow from earlier releases (joint.proof.md, 2).
@@ -35,6 +36,7 @@ from discreet import check
 from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
+from discreet.learn.arrays import Floats, Ints, Reals
 from discreet.learn.ball import Ball, CentredMoments
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks, truncate_rows
@@ -43,16 +45,14 @@ from discreet.learn.inputs import Matrix
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 
 
-Reals = npt.NDArray[np.float64]
-Floats = npt.NDArray[np.float32]
-
 # A row in steps of 2**-18 of the ball: single precision holds it.
 BITS = 18
 # Rows more than this many standard deviations away from the mean are moved to that distance.
 _REACH = 1.5
 # The variance is raised for that by this many standard deviations of the noise.
 _SURE = 2.0
-# This fraction of the largest eigenvalue of the noise is subtracted from the variances of the first centres.
+# This fraction of the largest eigenvalue of the noise is subtracted from the variances of the first
+# centres.
 _EDGE = 0.5
 # A cluster with as many rows as this many standard deviations of the noise moves half of the way.
 _INERTIA = 8.0
@@ -63,7 +63,9 @@ _UP = 1 + 1e-12
 
 @dataclass(frozen=True)
 class InnerBall:
-    """A smaller ball inside a ball of 2**BITS cells: its middle and its radius, both in whole cells."""
+    """A smaller ball inside a ball of 2**BITS cells: its middle and its radius, both in whole
+    cells.
+    """
 
     middle: Reals
     radius: int
@@ -101,7 +103,9 @@ def lloyd_sensitivity(relation: str) -> tuple[float, float]:
 def lloyd_step(
     rows: Sequence[Floats], centres: Reals, space: InnerBall, *, noise: float, relation: str
 ) -> Reals:
-    """The next centres in cells of the ball, from noisy sizes and sums. A small cluster moves little."""
+    """The next centres in cells of the ball, from noisy sizes and sums. A small cluster moves
+    little.
+    """
     centres = np.rint(_shorten(centres, space.radius))
     sizes, sums = _cluster_sums(rows, centres)
     sensitivity, weight = lloyd_sensitivity(relation)
@@ -113,9 +117,7 @@ def lloyd_step(
     return _shorten((np.where(count > 0, total, 0) + inertia * centres) / (count + inertia), space.radius)
 
 
-def _cluster_sums(
-    rows: Sequence[Floats], centres: Reals
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _cluster_sums(rows: Sequence[Floats], centres: Reals) -> tuple[Ints, Ints]:
     """The exact size and sum of each cluster. Of equally near centres the first counts."""
     sizes, sums = np.zeros(len(centres), np.int64), np.zeros(centres.shape, np.int64)
     # ‖x - c‖² = ‖x‖² - (2 x·c - ‖c‖²), so the nearest centre has the largest 2 x·c - ‖c‖².
@@ -136,7 +138,9 @@ def _shorten(centres: Reals, radius: float) -> Reals:
 
 
 def first_centres(moments: CentredMoments, count: int) -> Reals:
-    """First centres in cells relative to the mean: Sobol points under a normal distribution of that covariance."""
+    """First centres in cells relative to the mean: Sobol points under a normal distribution of that
+    covariance.
+    """
     values, vectors = np.linalg.eigh(moments.covariance)
     edge = math.sqrt(2 * len(values)) * moments.spread / moments.count
     likely = np.maximum(values - _EDGE * edge, 0.0)[::-1][:_DIRECTIONS]
@@ -147,7 +151,8 @@ def first_centres(moments: CentredMoments, count: int) -> Reals:
 
 # The fraction of the budget for the mean and the covariance from which the first centres follow.
 _FRACTION = 0.2
-# The constant column from which that mean and the count are read, as a fraction of the norm of the rest.
+# The constant column from which that mean and the count are read, as a fraction of the norm of the
+# rest.
 _CONSTANT = 0.5
 
 
@@ -246,7 +251,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         return np.asarray(cdist(rows, self.cluster_centers_))
 
     def score(self, X: Matrix, y: object = None) -> float:
-        """Minus the sum of squared distances of these rows to their centres. It is as private as the rows."""
+        """Minus the sum of squared distances of these rows to their centres. It is as private as
+        the rows.
+        """
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 
     @property

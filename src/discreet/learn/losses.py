@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, softmax
 
-__all__ = ["Hinge", "Huber", "Likelihood", "Logistic", "Loss", "Softmax", "Squared"]
+from discreet.learn.arrays import Reals
 
-Reals = npt.NDArray[np.float64]
+__all__ = ["Hinge", "Huber", "Likelihood", "Logistic", "Loss", "Softmax", "Squared"]
 
 
 class Loss(ABC):
@@ -24,9 +23,11 @@ class Loss(ABC):
 
     #: The greatest second derivative, which sets the length of a step …
     curvature: float
-    #: … and how long a step is relative to it. It is less where the curvature is constant: longer steps only add noise.
+    #: … and how long a step is relative to it. It is less where the curvature is constant: longer
+    #: steps only add noise.
     pace: float = 0.5
-    #: Whether slopes stay clipped however many rows there are. It is steadier where no linear model fits, but biased.
+    #: Whether slopes stay clipped however many rows there are. It is steadier where no linear model
+    #: fits, but biased.
     is_robust: bool = False
 
     @abstractmethod
@@ -35,9 +36,12 @@ class Loss(ABC):
 
 
 class Likelihood(Loss):
-    """A negative log-likelihood of one score, up to a factor. Its curvature then gives the sampling error."""
+    """A negative log-likelihood of one score, up to a factor. Its curvature then gives the sampling
+    error.
+    """
 
-    #: The fraction by which coefficients grow if noise moves scores with a variance of 1: the averaged curve is flatter.
+    #: The fraction by which coefficients grow if noise moves scores with a variance of 1: the
+    #: averaged curve is flatter.
     flattening: float = 0.0
 
     @abstractmethod
@@ -51,7 +55,8 @@ class Logistic(Likelihood):
 
     is_robust: bool = False
     curvature = 0.25
-    # 0.173 near scores of 0, by the normal integral of the logistic curve; more where scores are large
+    # 0.173 near scores of 0, by the normal integral of the logistic curve; more where scores are
+    # large
     flattening = 0.3
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
@@ -99,7 +104,9 @@ class Huber(Loss):
 
 
 class Hinge(Loss):
-    """The hinge with its corner rounded over a width of 1: 0 from score 1.5 on, slope -1 below 0.5; targets are ±1."""
+    """The hinge with its corner rounded over a width of 1: 0 from score 1.5 on, slope -1 below 0.5;
+    targets are ±1.
+    """
 
     curvature = 1.0
 

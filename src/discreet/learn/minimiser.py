@@ -27,7 +27,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit, softmax
 
 from discreet.errors import UnsupportedGuarantee
+from discreet.learn.arrays import Ints, Reals
 from discreet.learn.descent import CellRows
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.noise.grid import Grid
@@ -49,7 +49,6 @@ __all__ = [
     "refuse_too_many_rows",
 ]
 
-Reals = npt.NDArray[np.float64]
 
 #: The matrix of second derivatives is held in memory, and sums of fine parts stay exact.
 MAX_WEIGHTS = 1 << 12
@@ -78,7 +77,8 @@ def max_slope_norm(loss: Loss, scores: int) -> float:
 
 
 def certifiable_norm(loss: Loss, scores: int, wanted: float) -> float:
-    """A gradient norm that can be certified for every data set of at most 2**31 rows, from `wanted` on.
+    """A gradient norm that can be certified for every data set of at most 2**31 rows, from `wanted`
+    on.
 
     So it is a function of public numbers, and no number of rows that fits into memory is refused.
     """
@@ -99,7 +99,9 @@ def _slack(loss: Loss, scores: int) -> float:
 
 @dataclass(frozen=True)
 class Point:
-    """Weights (coarse + fine · 2**-31) · 2**-shift of whole numbers: products with rows add up exactly."""
+    """Weights (coarse + fine · 2**-31) · 2**-shift of whole numbers: products with rows add up
+    exactly.
+    """
 
     coarse: Reals
     fine: Reals
@@ -120,7 +122,7 @@ class Point:
         """Two arrays of floats whose sum is the point, exactly."""
         return np.ldexp(self.coarse, -self.shift), np.ldexp(self.fine, -self.shift - _FINE)
 
-    def cells(self, grid: Grid) -> npt.NDArray[Any]:
+    def cells(self, grid: Grid) -> Ints | npt.NDArray[np.object_]:
         """The weights rounded to a grid, exactly."""
         high, low = (part.ravel().tolist() for part in self.floats)
         exact = np.array([Fraction(a) + Fraction(b) for a, b in zip(high, low, strict=True)], object)
@@ -177,7 +179,9 @@ class RegularisedLoss:
         return self.ridge + self.count * self.loss.curvature
 
     def _scores(self, wide: Reals, point: Point) -> Reals:
-        """Scores with one rounding; for a softmax relative to the greatest, so that the rounding is too."""
+        """Scores with one rounding; for a softmax relative to the greatest, so that the rounding is
+        too.
+        """
         high, low = wide @ point.coarse, wide @ point.fine
         if isinstance(self.loss, Softmax):
             top = (np.arange(len(wide)), np.argmax(np.ldexp(high, _FINE) + low, axis=1))
@@ -217,7 +221,9 @@ class RegularisedLoss:
         return np.asarray(-cho_solve(factor, gradient.T.ravel()).reshape(gradient.T.shape).T)
 
     def _hessian(self, point: Point) -> Reals:
-        """The second derivatives, weights of one score after those of another. Rounding here only slows the search."""
+        """The second derivatives, weights of one score after those of another. Rounding here only
+        slows the search.
+        """
         width, scores = self.push.shape
         out = np.zeros((scores, width, scores, width))
         for cells, targets in zip(self.rows.parts, self.rows.targets, strict=True):
@@ -234,7 +240,9 @@ class RegularisedLoss:
 
 
 def _second_derivatives(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], Reals]:
-    """Second derivatives by pairs of scores, the first of a pair not after the second; absent ones are zero."""
+    """Second derivatives by pairs of scores, the first of a pair not after the second; absent ones
+    are zero.
+    """
     columns = range(scores.shape[1])
     if isinstance(loss, Softmax):
         p = np.asarray(softmax(scores, axis=1))

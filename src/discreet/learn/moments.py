@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum of x xᵀ over all rows, exactly in whole numbers, released once with symmetric Gaussian noise.
+"""The sum of x xᵀ over all rows, exactly in whole numbers, released once with symmetric Gaussian
+noise.
 
     released = NoisyMoments.release(blocks, width, bits=14, noise=8.0, relation="add-remove")
     released.matrix          # Σ x xᵀ + noise, for rows of norm at most 1
@@ -24,15 +25,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.exact import exactly
+from discreet.learn.arrays import Ints, Reals
 
 __all__ = ["NoisyMoments", "symmetric_noise"]
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _UP = 1 + 1e-12
 
@@ -64,7 +63,9 @@ class NoisyMoments:
 
 
 def symmetric_noise(width: int, spread: float) -> Ints:
-    """Whole-number noise of standard deviation `spread` on the diagonal and spread / √2 off it, mirrored."""
+    """Whole-number noise of standard deviation `spread` on the diagonal and spread / √2 off it,
+    mirrored.
+    """
     above = np.triu_indices(width, 1)
     out = np.zeros((width, width), np.int64)
     out[above] = exact.rounded_gaussian(exactly(spread / math.sqrt(2) * _UP), len(above[0]))

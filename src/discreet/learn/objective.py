@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objective perturbation: minimise the regularised loss plus a random linear term, then add a little noise to the answer.
+"""Objective perturbation: minimise the regularised loss plus a random linear term, then add a
+little noise to the answer.
 
     guarantee_from_curve(LogisticCurve(mu=0.27, bend=1.0), through=1.0, down_to=1e-5, budget=budget)
 
@@ -78,7 +79,8 @@ class Curve(ABC):
 
 @dataclass(frozen=True)
 class LogisticCurve(Curve):
-    """The binary logistic loss: `mu` = row norm / noise, `bend` = row norm² / ridge - mu²/2 (Theorem 1 of the proof).
+    """The binary logistic loss: `mu` = row norm / noise, `bend` = row norm² / ridge - mu²/2
+    (Theorem 1 of the proof).
 
     From ε = bend on it is the curve of the Gaussian mechanism with parameter mu. Below, one
     record's loss is at most (A + bend)²/(4·bend) where the Gaussian's would be A in ±bend.
@@ -104,7 +106,8 @@ class LogisticCurve(Curve):
 
 @dataclass(frozen=True)
 class CornerCurve(Curve):
-    """Losses of at most shift + max(0, A₁, A₂, …), each A that of a Gaussian mechanism: Σ count · δ (Theorem 2).
+    """Losses of at most shift + max(0, A₁, A₂, …), each A that of a Gaussian mechanism: Σ count · δ
+    (Theorem 2).
 
     `corners` are (count, mu) of those mechanisms.
     """
@@ -123,7 +126,9 @@ class CornerCurve(Curve):
 
 
 def guarantee_from_curve(curve: Curve, *, through: float, down_to: float, budget: FitBudget) -> Guarantee:
-    """The curve as two tables of probabilities, which follow it down to a small fraction of δ = `down_to`."""
+    """The curve as two tables of probabilities, which follow it down to a small fraction of δ =
+    `down_to`.
+    """
     top = through
     while curve.delta(top) > max(down_to * _FAR, 2 * _LEAST):
         top *= 1.1
@@ -151,7 +156,9 @@ _SEARCH = 5e-4
 
 @dataclass(frozen=True)
 class _PerturbationPlan:
-    """The noise on the objective, its ridge, the multiplier of the noise on the answer, and what it all reveals."""
+    """The noise on the objective, its ridge, the multiplier of the noise on the answer, and what it
+    all reveals.
+    """
 
     sigma: float
     ridge: float
@@ -218,7 +225,9 @@ def _loss_plan(loss: Loss, scores: int, budget: FitBudget) -> _PerturbationPlan:
 
 @lru_cache(maxsize=64)
 def _perturbation_plan(kind: type[Loss], width: float, scores: int, budget: FitBudget) -> _PerturbationPlan:
-    """The least noise within the budget, up to a tenth of a percent. The certified guarantee decides."""
+    """The least noise within the budget, up to a tenth of a percent. The certified guarantee
+    decides.
+    """
     blur = budget.noise_multipliers(_BLUR)[0]
     sigma = _least_sigma(kind, width, scores, budget) * (1 + _BLUR / 2)
     while True:
@@ -262,7 +271,9 @@ def _least_ridge(kind: type[Loss], scores: int, shift: float) -> float:
 
 
 def _corners(kind: type[Loss], width: float, scores: int, *, replaced: bool) -> list[tuple[int, float]]:
-    """By how much a record can move the push, at the corners of what its gradient can be: (how many, how far)."""
+    """By how much a record can move the push, at the corners of what its gradient can be: (how
+    many, how far).
+    """
     if kind is Softmax:
         root, others = math.sqrt(2) * (1 + 1e-15), scores - 1
         return [(2 * others, root), (others**2, 2 * root)] if replaced else [(others, root)]

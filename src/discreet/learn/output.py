@@ -22,11 +22,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
 from discreet.exact import exactly
+from discreet.learn.arrays import Reals
 from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
 from discreet.learn.minimiser import (
@@ -43,7 +43,6 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["OutputPerturbation", "noisy_point", "refuse_too_many_weights"]
 
-Reals = npt.NDArray[np.float64]
 
 # The greatest norm of the gradient at the answer, as a fraction of that of one record.
 _TOLERANCE = 2.0**-18
@@ -104,7 +103,9 @@ class OutputPerturbation(Solver):
 
 
 def noisy_point(point: Point, distance: Fraction, noise: float) -> Reals:
-    """A point on a grid with Gaussian noise. The points of neighbouring data are at most `distance` apart."""
+    """A point on a grid with Gaussian noise. The points of neighbouring data are at most `distance`
+    apart.
+    """
     size = point.coarse.size
     grid = Grid.for_noise(distance * exactly(noise), distance, size, norm=2)
     spread = grid.sensitivity_l2(distance, size) * noise * _UP
@@ -113,7 +114,9 @@ def noisy_point(point: Point, distance: Fraction, noise: float) -> Reals:
 
 
 def refuse_too_many_weights(weights: int) -> None:
-    """Refuse models whose matrix of second derivatives, with a row and a column per weight, would be too large."""
+    """Refuse models whose matrix of second derivatives, with a row and a column per weight, would
+    be too large.
+    """
     if weights > MAX_WEIGHTS:
         raise UnsupportedGuarantee(
             "DP203",
@@ -137,7 +140,9 @@ def _gradient_tolerance(problem: Problem) -> float:
 
 
 def _ridge(problem: Problem, count: float) -> float:
-    """Λ that balances what the noise and what the penalty add to the sum of losses (output.proof.md)."""
+    """Λ that balances what the noise and what the penalty add to the sum of losses
+    (output.proof.md).
+    """
     reach = max_slope_norm(problem.loss, problem.scores) / problem.budget.mu
     return float(
         max((count * problem.loss.curvature * reach**2 / problem.box.width) ** (1 / 3), _LEAST_RIDGE)

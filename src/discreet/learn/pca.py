@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.learn.arrays import Reals
 from discreet.learn.ball import Ball
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.inputs import Matrix, as_floats, as_matrix
 
 __all__ = ["PCA"]
 
-Reals = npt.NDArray[np.float64]
 
 # The constant column from which mean and count are read, as a fraction of the norm of the rest.
 _CONSTANT = 0.3
@@ -161,6 +160,8 @@ def _component_count(components: float | None, features: int) -> int | float:
 
 
 def _orient(rows: Reals) -> Reals:
-    """Each row with the sign that makes its largest entry positive, so that a direction has one form."""
+    """Each row with the sign that makes its largest entry positive, so that a direction has one
+    form.
+    """
     largest = np.abs(rows).argmax(axis=1)
     return np.asarray(rows * np.sign(rows[np.arange(len(rows)), largest])[:, None])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rows and targets really lie inside bounds that are too wide: noisy histograms of lengths and of targets.
+"""Where rows and targets really lie inside bounds that are too wide: noisy histograms of lengths
+and of targets.
 
     narrowed = NarrowedProblem.release(problem, noise=50.0)      # the same problem in a smaller box
     narrowed.problem, narrowed.weights(weights)                  # … and weights on the rows of the declared box
@@ -23,10 +24,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.exact import exactly
+from discreet.learn.arrays import Ints, Reals
 from discreet.learn.features import BITS, CONSTANT
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.solvers import Problem
@@ -40,13 +41,13 @@ __all__ = [
     "range_releases",
 ]
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
-#: Shells by length: the first holds rows longer than 2**-½ of the longest allowed one, each next is as much shorter.
+#: Shells by length: the first holds rows longer than 2**-½ of the longest allowed one, each next is
+#: as much shorter.
 _SHELLS = 12
 _BINS = 20
-#: Counts whose sum is below this many times their noise are ignored, and so are single bins below the second number.
+#: Counts whose sum is below this many times their noise are ignored, and so are single bins below
+#: the second number.
 _SEEN, _CORE = 12.0, 2.5
 #: The fraction of rows that may be shortened, and the fraction that the core of a target must hold.
 _OUTSIDE, _INSIDE = 0.02, 0.75
@@ -64,7 +65,9 @@ def range_releases(problem: Problem) -> int:
 
 @dataclass(frozen=True)
 class NarrowedProblem:
-    """A problem whose rows are at most `ratio` times as long as declared, and whose targets lie at `middle` ± `half`."""
+    """A problem whose rows are at most `ratio` times as long as declared, and whose targets lie at
+    `middle` ± `half`.
+    """
 
     problem: Problem
     ratio: float
@@ -82,7 +85,9 @@ class NarrowedProblem:
         return narrow._with_targets(spread) if is_regression(problem) else narrow
 
     def weights(self, weights: Reals) -> Reals:
-        """Weights on the rows of this problem as weights on those of the declared box, for targets as they were declared."""
+        """Weights on the rows of this problem as weights on those of the declared box, for targets
+        as they were declared.
+        """
         out = weights * self.half
         out[:-1] /= self.ratio
         out[-1] += self.middle * self.problem.box.length / self.problem.box.constant
@@ -119,7 +124,8 @@ def count_shells(squares: Reals, longest: float) -> Ints:
 
 
 def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
-    """The fraction of the declared length that all but a few rows keep within; 1 if the counts show nothing.
+    """The fraction of the declared length that all but a few rows keep within; 1 if the counts show
+    nothing.
 
     For intervals hardly a row may be shortened. So every shell that stands out from the noise is
     kept, and one more beyond those.
@@ -142,7 +148,9 @@ def count_bins(values: Reals, low: float, high: float) -> Ints:
 
 
 def core_range(counts: Reals, spread: float, low: float, high: float) -> tuple[float, float]:
-    """The ends of the bins that hold most values, widened by their own width and a bin; the same ends if none stand out."""
+    """The ends of the bins that hold most values, widened by their own width and a bin; the same
+    ends if none stand out.
+    """
     trusted = np.flatnonzero(counts > _CORE * spread)
     total = float(counts.sum())
     if not trusted.size or total < _SEEN * spread:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private linear regression: least squares, with and without a penalty, and a loss that is robust to outliers."""
+"""Private linear regression: least squares, with and without a penalty, and a loss that is robust
+to outliers.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import check
+from discreet.learn.arrays import Reals
 from discreet.learn.features import Box
 from discreet.learn.glm import LinearRegressor
 from discreet.learn.inference import Intervals
@@ -18,9 +20,6 @@ from discreet.learn.losses import Huber, Squared
 from discreet.learn.solvers import RegressorSolver, RobustSolver
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]
-
-
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -70,7 +69,8 @@ class LinearRegression(LinearRegressor):
         return self
 
     def conf_int(self, confidence: float = 0.95) -> Intervals:
-        """Confidence intervals of the coefficients and the intercept, after `inference=True` or `solver="joint"`.
+        """Confidence intervals of the coefficients and the intercept, after `inference=True` or
+        `solver="joint"`.
 
         They cover the noise as well as the sampling error, provided that targets are linear in the
         features with errors of one variance. If the releases do not support intervals, they are
@@ -81,7 +81,8 @@ class LinearRegression(LinearRegressor):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Ridge(LinearRegression):
-    """Least squares with a penalty `alpha` on the squared length of the coefficients, as scikit-learn defines it.
+    """Least squares with a penalty `alpha` on the squared length of the coefficients, as
+    scikit-learn defines it.
 
     **Guarantee.** The guarantee of `LinearRegression`. The penalty is public.
 
@@ -99,7 +100,9 @@ class Ridge(LinearRegression):
     alpha: float = 1.0
 
     def _penalty(self, box: Box) -> Reals:
-        """The penalty on weights on rows. A coefficient is such a weight over the length of a row and half the bounds."""
+        """The penalty on weights on rows. A coefficient is such a weight over the length of a row
+        and half the bounds.
+        """
         penalty = np.zeros(box.width)
         penalty[: len(box.half)] = check.not_negative(alpha=self.alpha) / (box.length * box.half) ** 2
         return penalty
@@ -111,7 +114,8 @@ _WIDTH = 0.1
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class HuberRegression(LinearRegressor):
-    """Regression in which errors beyond `width` count linearly, so that a few outliers do not dominate it.
+    """Regression in which errors beyond `width` count linearly, so that a few outliers do not
+    dominate it.
 
     **Guarantee.** The guarantee of `LinearRegression`. The width is public.
 

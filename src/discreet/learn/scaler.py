@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features shifted to mean 0 and scaled to variance 1, by a mean and a variance that are released once."""
+"""Features shifted to mean 0 and scaled to variance 1, by a mean and a variance that are released
+once.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,18 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.learn.arrays import Reals, RealTable
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube
-from discreet.learn.inputs import Matrix, RowTable, as_floats
+from discreet.learn.inputs import Matrix, as_floats
 
 __all__ = ["StandardScaler"]
 
-Reals = npt.NDArray[np.float64]
 
 # A smaller standard deviation, as a fraction of half the bounds, is not distinguished from noise.
 _NARROWEST = 0.05
@@ -27,7 +28,8 @@ _NARROWEST = 0.05
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Standardise features by means and variances that reveal at most (epsilon, delta) about any one record.
+    """Standardise features by means and variances that reveal at most (epsilon, delta) about any
+    one record.
 
     **Guarantee.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed
     from them, satisfy `guarantee_`. Values outside `bounds` count as the bound, and NaN counts as
@@ -89,7 +91,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         self._shifts_ = self.with_mean
         return self
 
-    def transform(self, X: Matrix) -> RowTable:
+    def transform(self, X: Matrix) -> RealTable:
         """Rows minus the released mean, divided by the released scale. NaN stays NaN."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
@@ -99,7 +101,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
                 return sparse.csr_array(matrix @ sparse.diags_array(1 / scale))
             return (matrix - self.mean_ if self._shifts_ else matrix) / scale
 
-    def inverse_transform(self, X: Matrix) -> RowTable:
+    def inverse_transform(self, X: Matrix) -> RealTable:
         """The rows that `transform` turns into these."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
@@ -108,7 +110,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
                 return sparse.csr_array(matrix @ sparse.diags_array(scale))
             return matrix * scale + self.mean_ if self._shifts_ else matrix * scale
 
-    def _transform_input(self, X: Matrix) -> RowTable:
+    def _transform_input(self, X: Matrix) -> RealTable:
         check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if not sparse.issparse(matrix):

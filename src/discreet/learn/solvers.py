@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from discreet import check
+from discreet.learn.arrays import Bools, Reals, RowTable
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS, Box, blocks
-from discreet.learn.inputs import RowTable
 from discreet.learn.losses import Loss
 from discreet.privacy.guarantee import Guarantee
 
@@ -42,13 +40,10 @@ __all__ = [
 ]
 
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True)
 class Problem:
-    """What is to be fitted: rows in a box, a column of targets for each score, which rows count, a loss and a budget.
+    """What is to be fitted: rows in a box, a column of targets for each score, which rows count, a
+    loss and a budget.
 
     `box`, `loss`, `budget` and the number of scores are public; `data`, `targets` and `keep` are
     not.
@@ -75,7 +70,9 @@ class Problem:
 
     @property
     def known_count(self) -> int | None:
-        """The number of rows where it is public: when records are replaced, not when they are added or removed."""
+        """The number of rows where it is public: when records are replaced, not when they are added
+        or removed.
+        """
         return len(self.keep) if self.budget.relation == "replace" else None
 
     def cells(self) -> Iterator[tuple[Reals, Reals]]:
@@ -113,7 +110,9 @@ class Solver(ABC):
 
     @abstractmethod
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        """What a fit reveals, from public parameters alone. A problem that no theorem covers is refused with a code."""
+        """What a fit reveals, from public parameters alone. A problem that no theorem covers is
+        refused with a code.
+        """
 
     @abstractmethod
     def fit(self, problem: Problem) -> FittedWeights:

@@ -19,12 +19,12 @@ how long the search took.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
@@ -32,11 +32,12 @@ from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
+from discreet.learn.arrays import Reals, RowTable, Values
 from discreet.learn.base import PrivateEstimator
 from discreet.learn.budget import FitBudget, Payer, check_session
 from discreet.learn.inputs import (
+    Bounds,
     Matrix,
-    RowTable,
     Target,
     as_column,
     as_matrix,
@@ -66,7 +67,8 @@ def tune(
     held_out: float = 0.2,
     session: Payer | None = None,
 ) -> E:
-    """Fit candidates to random parts of the records, judge each fit by the rest, and return the best one, fitted.
+    """Fit candidates to random parts of the records, judge each fit by the rest, and return the
+    best one, fitted.
 
     **Guarantee.** `guarantee_` of the result covers the whole search, not only the fit that is
     returned. How many trials were made, and all other fits, stay secret.
@@ -107,6 +109,21 @@ def tune(
     return best
 
 
+class Predictor(PrivateEstimator):
+    """What a candidate has beside a guarantee: `classes_` if it is a classifier, `target_bounds` otherwise."""
+
+    classes_: Values
+    target_bounds: Bounds
+
+    @abstractmethod
+    def fit(self, X: Matrix, y: Target) -> Self:
+        """Fit."""
+
+    @abstractmethod
+    def predict(self, X: Matrix) -> Values:
+        """Answer."""
+
+
 @dataclass(frozen=True)
 class JudgedModel:
     """A model with its noisy score."""
@@ -135,8 +152,8 @@ class Trial(Mechanism):
     def guarantee(self) -> Guarantee:
         return privacy.parallel(self.fitting, self.budget.gaussian(self.budget.noise))
 
-    def draw(self, data: Any) -> JudgedModel:
-        matrix, column = data
+    def draw(self, data: object) -> JudgedModel:
+        matrix, column = cast(tuple[RowTable, Values], data)
         judging = np.asarray(noise.bernoulli(self.held_out, size=len(column)), bool)
         model = _silent_copy(self.estimator).fit(matrix[~judging], column[~judging])
         gains = _gains(model, matrix[judging], column[judging]) if judging.any() else np.zeros(0)
@@ -145,15 +162,19 @@ class Trial(Mechanism):
         return JudgedModel(model, noisy / _CELLS)
 
 
-def _silent_copy(estimator: PrivateEstimator) -> Any:
-    """A copy that neither charges nor warns: the search pays, and a warning would reveal how many fits there were."""
-    copy: Any = clone(estimator).set_params(session=None, progress=None)
+def _silent_copy(estimator: PrivateEstimator) -> Predictor:
+    """A copy that neither charges nor warns: the search pays, and a warning would reveal how many
+    fits there were.
+    """
+    copy = cast(PrivateEstimator, clone(estimator)).set_params(session=None, progress=None)
     copy._may_warn = False  # noqa: SLF001 - a class of this package
-    return copy
+    return cast(Predictor, copy)
 
 
-def _gains(model: Any, matrix: RowTable, column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """A gain between -1 and 1 for each record: right or wrong, or how small the squared error is within the bounds."""
+def _gains(model: Predictor, matrix: RowTable, column: Values) -> Reals:
+    """A gain between -1 and 1 for each record: right or wrong, or how small the squared error is
+    within the bounds.
+    """
     predicted = model.predict(matrix)
     if is_classifier(model):
         is_predicted, is_true = (
@@ -163,7 +184,8 @@ def _gains(model: Any, matrix: RowTable, column: npt.NDArray[Any]) -> npt.NDArra
     low, high = target_interval(model.target_bounds)
     with np.errstate(over="ignore", invalid="ignore"):
         targets = np.clip(as_target(column, len(column)), low, high)
-        gain: npt.NDArray[np.float64] = 1 - 2 * ((predicted - targets) / (high / 2 - low / 2)) ** 2
+        errors = (as_target(predicted, len(column)) - targets) / (high / 2 - low / 2)
+        gain: Reals = 1 - 2 * errors**2
     return np.clip(np.nan_to_num(gain, nan=-1.0), -1.0, 1.0)
 
 

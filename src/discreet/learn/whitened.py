@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noisy gradient descent in coordinates that a private second-moment matrix whitens: the default solver.
+"""Noisy gradient descent in coordinates that a private second-moment matrix whitens: the default
+solver.
 
 **Guarantee.** Gaussian releases of histograms of the lengths of rows and of the targets (`ranges`,
 a fiftieth of the budget each), of the second moments (a fifth), and of 100 gradients (the rest).
@@ -21,8 +22,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.learn.arrays import Reals
 from discreet.learn.descent import LARGEST, CellRows, descend
 from discreet.learn.features import BITS, Box
 from discreet.learn.inference import DescentRun, Evidence, inference_fractions, inference_multipliers
@@ -34,7 +35,6 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["WhitenedDescent", "row_count"]
 
-Reals = npt.NDArray[np.float64]
 
 # The fraction of the budget for each histogram of lengths or of targets.
 _COUNTS = 0.02
@@ -93,7 +93,8 @@ class WhitenedDescent(Solver):
         rows, clip = _whitened_rows(problem, turn, slope), slope * math.sqrt(box.width)
         penalty = turn.T @ (problem.penalty[:, None] * turn) / count
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(penalty, 2)))
-        # Noise in the weights averages the probabilities, and larger coefficients make up for that (inference.proof.md, 5).
+        # Noise in the weights averages the probabilities, and larger coefficients make up for that
+        # (inference.proof.md, 5).
         settle = _SETTLE if problem.inference and not is_regression(problem) else 1.0
         weights = descend(
             rows,
@@ -132,7 +133,9 @@ _FOR_INTERVALS = "{:.0%} of the budget was for confidence intervals: it released
 
 
 def _ridge(problem: Problem, signal: float) -> float:
-    """A ridge for regressions with few rows. Intervals would not cover its bias, so fits with intervals have none."""
+    """A ridge for regressions with few rows. Intervals would not cover its bias, so fits with
+    intervals have none.
+    """
     return min(1.0, 0.05 / signal) if isinstance(problem.loss, Squared) and not problem.inference else 0.0
 
 
@@ -152,7 +155,9 @@ def _with_covariance(
 
 
 def row_count(released: NoisyMoments, box: Box, known: int | None) -> float:
-    """The number of rows: public when records are replaced, otherwise read from the column of constants."""
+    """The number of rows: public when records are replaced, otherwise read from the column of
+    constants.
+    """
     if known is not None:
         return float(max(known, 1))
     square = (box.constant / box.length) ** 2
@@ -195,7 +200,9 @@ def _noise_multipliers(problem: Problem) -> tuple[float, float, float]:
 
 
 def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
-    """W such that the second moment of Wᵀx is nearly the identity, in the directions that the noise does not hide."""
+    """W such that the second moment of Wᵀx is nearly the identity, in the directions that the noise
+    does not hide.
+    """
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, _FLOOR * edge)
     return np.asarray(vectors / np.sqrt(values / count))
@@ -222,14 +229,18 @@ def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: 
 
 
 def _whitened_rows(problem: Problem, turn: Reals, slope: float) -> CellRows:
-    """Whitened rows in cells. Where slopes are large, cells are coarser, because slopes need the digits."""
+    """Whitened rows in cells. Where slopes are large, cells are coarser, because slopes need the
+    digits.
+    """
     bits = max(_LEAST_ROW_BITS, _ROW_BITS - math.ceil(math.log2(max(1.0, slope))))
     size = math.sqrt(problem.box.width) / 2**bits
     return CellRows.of(_whitened_cells(problem, turn, size), size=size, width=problem.box.width)
 
 
 def _whitened_cells(problem: Problem, turn: Reals, size: float) -> Iterator[tuple[Reals, Reals]]:
-    """Whitened rows in cells: sums of whole numbers, so that a row's cells depend on that row alone."""
+    """Whitened rows in cells: sums of whole numbers, so that a row's cells depend on that row
+    alone.
+    """
     longest = float(np.sqrt((turn * turn).sum(axis=0)).max())
     exponent = 52 - BITS - math.frexp(longest)[1]
     whole = np.rint(np.ldexp(turn, exponent))

@@ -365,8 +365,8 @@ class Gaussian(Additive):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
-        stated = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
-        amount = one_amount(stated, APPROXIMATE, CONCENTRATED, SCALE)
+        amounts = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
+        amount = one_amount(amounts, APPROXIMATE, CONCENTRATED, SCALE)
         super().__init__(amount, sensitivity, dimension, relation, unit)
 
 

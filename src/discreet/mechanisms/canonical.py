@@ -147,24 +147,24 @@ def _ratio_of_decimal(value: Decimal) -> Fraction | float | None:
     if not value.is_finite():
         return None if value.is_nan() else float(value)
     sign, digits, exponent = value.as_tuple()
-    written = "".join(map(str, digits)).lstrip("0")
-    digit = written.rstrip("0")
-    if not digit:
+    digits_read = "".join(map(str, digits)).lstrip("0")
+    significant = digits_read.rstrip("0")
+    if not significant:
         return Fraction(0)
-    power = int(exponent) + len(written) - len(digit)
-    if max(len(digit), abs(power)) > _MOST_DIGITS:
+    power = int(exponent) + len(digits_read) - len(significant)
+    if max(len(significant), abs(power)) > _MOST_DIGITS:
         return None
-    ratio = Fraction(_whole(digit)) * Fraction(10) ** power
+    ratio = Fraction(_whole(significant)) * Fraction(10) ** power
     return -ratio if sign else ratio
 
 
 def _whole(digits: str) -> int:
     """A whole number of any length: Python refuses to read more than 4300 digits at once."""
-    whole = 0
+    number = 0
     for start in range(0, len(digits), 1000):
         part = digits[start : start + 1000]
-        whole = whole * 10 ** len(part) + int(part)
-    return whole
+        number = number * 10 ** len(part) + int(part)
+    return number
 
 
 def _decimal(ratio: Fraction) -> Decimal | Fraction:
@@ -208,8 +208,8 @@ def _span(value: timedelta) -> Any:
 def _numpy_time(value: Any) -> Any:
     kind = "M8[us]" if isinstance(value, np.datetime64) else "m8[us]"
     rounded = value.astype(kind)
-    found = rounded.item()
-    return _form(found, _DEEPEST) if rounded == value and not isinstance(found, int | None) else NOTHING
+    plain = rounded.item()
+    return _form(plain, _DEEPEST) if rounded == value and not isinstance(plain, int | None) else NOTHING
 
 
 _FORMS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (

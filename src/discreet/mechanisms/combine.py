@@ -287,8 +287,8 @@ def _scale_for(mean_runs: float) -> float:
     return float(f"{-1 / math.log1p(-gamma_for(mean_runs)):.6g}")
 
 
-def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
-    mechanisms = tuple(given) if isinstance(given, list | tuple) else ()
+def _mechanisms(candidates: Any) -> tuple[Mechanism, ...]:
+    mechanisms = tuple(candidates) if isinstance(candidates, list | tuple) else ()
     if mechanisms and all(isinstance(mechanism, Mechanism) for mechanism in mechanisms):
         return mechanisms
     raise BadParameter(

@@ -77,7 +77,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = N
             fix="check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)",
         )
     subject = MechanismUnderTest(mechanism, inputs if neighbour is None else (*inputs, neighbour))
-    broken = [found for rule in RULES for found in _violations(rule, subject)]
+    broken = [violation for rule in RULES for violation in _violations(rule, subject)]
     if broken:
         raise UnsupportedGuarantee(
             "DP205",
@@ -92,15 +92,15 @@ def _violations(
     rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest
 ) -> list[str]:
     """What a rule finds; an exception is a finding too, and only its kind is told."""
-    found: list[str] = []
+    violations: list[str] = []
     try:
-        found.extend(rule(subject))
+        violations.extend(rule(subject))
     except KeyboardInterrupt:  # whoever runs the suite may stop it
         raise
     except BaseException as error:  # noqa: BLE001 - a stranger's code may raise anything, and the text may hold data
         words = (rule.__doc__ or "").strip()
-        found.append(f"{words} It raised {type(error).__name__} instead.")
-    return found
+        violations.append(f"{words} It raised {type(error).__name__} instead.")
+    return violations
 
 
 def states_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
@@ -146,7 +146,7 @@ def states_its_error(subject: MechanismUnderTest) -> Iterator[str]:
     released = [_numbers(answer.error) for answer in answers if not answer.refused]
     after = [_numbers(mechanism.error(confidence)) for confidence in _CONFIDENCES]
     same = all(map(np.array_equal, before, after))
-    if not same or any(not np.array_equal(one, other) for one, other in itertools.pairwise(released)):
+    if not same or any(not np.array_equal(first, second) for first, second in itertools.pairwise(released)):
         yield "the error must not depend on data."
 
 
@@ -160,7 +160,7 @@ def releases_with_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
     """A call returns a Release with the guarantee that was stated, and leaves its input alone."""
     mechanism = subject.mechanism
     for data in subject.inputs:
-        kept = _copy_of_input(data)
+        original = _copy_of_input(data)
         release = mechanism(data)
         if not isinstance(release, Release):
             yield "a call must return a Release."
@@ -169,7 +169,7 @@ def releases_with_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
             yield "a release must carry the guarantee that was stated."
         if release.private is not True:
             yield "a release from the system's source must be marked private."
-        if kept is not data and not _same(kept, data):
+        if original is not data and not _same(original, data):
             yield "a call must not change its input."
 
 
@@ -205,13 +205,13 @@ def repeats_under_a_seed(subject: MechanismUnderTest) -> Iterator[str]:
 
 def keeps_its_shape(subject: MechanismUnderTest) -> Iterator[str]:
     """Type, dtype and shape of the value do not depend on the data."""
-    seen = {
+    forms = {
         _form(value)
         for data in subject.inputs
         for value in (subject.mechanism(data).value for _ in range(_DRAWS))
         if not isinstance(value, Refusal)
     }
-    if len(seen) > 1:
+    if len(forms) > 1:
         yield "type, dtype and shape of the value must be public (a list may vary in length, an array may not)."
 
 
@@ -220,8 +220,8 @@ def can_be_stored(subject: MechanismUnderTest) -> Iterator[str]:
     mechanism = subject.mechanism
     if from_json(mechanism.guarantee.to_json()) != mechanism.guarantee:
         yield "the guarantee must survive to_json and from_json."
-    again = _pickled_copy(mechanism)
-    if again.guarantee != mechanism.guarantee or not isinstance(again(subject.inputs[0]), Release):
+    reopened = _pickled_copy(mechanism)
+    if reopened.guarantee != mechanism.guarantee or not isinstance(reopened(subject.inputs[0]), Release):
         yield "a pickled mechanism must be the same mechanism."
 
 
@@ -380,8 +380,8 @@ def _pickled_copy(mechanism: Mechanism) -> Mechanism:
     kind = type(mechanism)
     if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:
         return copy.deepcopy(mechanism)
-    again: Mechanism = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - it was written a moment ago, here
-    return again
+    reopened: Mechanism = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - it was written a moment ago, here
+    return reopened
 
 
 @contextlib.contextmanager

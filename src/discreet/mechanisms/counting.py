@@ -56,8 +56,8 @@ class _CountVector(WholeNumberQuery):
     at_most: int
 
     def moves(self, relation: str, norm: int) -> Fraction:
-        moved = self.at_most if relation == "add-remove" else min(self.dimension, 2 * self.at_most)
-        return Fraction(moved) if norm == 1 else root_above(moved)
+        distance = self.at_most if relation == "add-remove" else min(self.dimension, 2 * self.at_most)
+        return Fraction(distance) if norm == 1 else root_above(distance)
 
 
 @dataclass(frozen=True, repr=False)

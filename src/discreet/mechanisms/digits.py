@@ -47,5 +47,5 @@ def cell_text(cell: Any) -> str:
 
 def _fixed_digits(number: float, places: int, rounding: str) -> str:
     cell = Decimal(1).scaleb(-places)
-    shown = Decimal(repr(number)).quantize(cell, rounding=rounding, context=_EXACT)
-    return f"{abs(shown) if shown.is_zero() else shown:f}"
+    rounded = Decimal(repr(number)).quantize(cell, rounding=rounding, context=_EXACT)
+    return f"{abs(rounded) if rounded.is_zero() else rounded:f}"

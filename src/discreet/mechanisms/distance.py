@@ -64,12 +64,12 @@ def check_distance(
         raise _too_many_error()
     known: dict[Records, tuple[Any, int]] = {}
 
-    def look_up(places: Records) -> tuple[Any, int]:
-        if places not in known:
-            records = [letters[place] for place in places]
+    def look_up(letter_numbers: Records) -> tuple[Any, int]:
+        if letter_numbers not in known:
+            records = [letters[number] for number in letter_numbers]
             answer = canonical(call_quietly(query, records)) if limit is None else answer_of(query, records)
-            known[places] = answer, distance_of(distance, records)
-        return known[places]
+            known[letter_numbers] = answer, distance_of(distance, records)
+        return known[letter_numbers]
 
     pairs = 0
     for data, neighbour in _neighbours(len(letters), most, relation):
@@ -98,9 +98,9 @@ def _around(records: Records, letters: int, relation: str) -> Iterator[Records]:
         for letter in range(letters):
             yield tuple(sorted((*records, letter)))
         return
-    for place in sorted({records.index(letter) for letter in records}):
-        for letter in range(records[place] + 1, letters):
-            yield tuple(sorted((*records[:place], letter, *records[place + 1 :])))
+    for index in sorted({records.index(letter) for letter in records}):
+        for letter in range(records[index] + 1, letters):
+            yield tuple(sorted((*records[:index], letter, *records[index + 1 :])))
 
 
 def _limit(bound: Any) -> Fraction:

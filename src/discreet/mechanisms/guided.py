@@ -111,8 +111,8 @@ class HighProbabilityBound(Mechanism):
         return self._guarantee
 
     def draw(self, data: object) -> WithBound | Refusal:
-        of = scores_of if issubclass(self._mechanism, Choice) else answer_of
-        answer = of(self.query, data)
+        evaluate = scores_of if issubclass(self._mechanism, Choice) else answer_of
+        answer = evaluate(self.query, data)
         bound = self._bound_for(
             self._rounded_measure(data) + self.distribution.draw() + self._sign * self.margin
         )

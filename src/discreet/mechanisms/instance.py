@@ -66,20 +66,20 @@ def per_instance_losses(
     _require_additive(mechanism)
     listed = list(records)
     whole = answer_of(query, listed)
-    others = (answer_of(query, listed[:place] + listed[place + 1 :]) for place in range(len(listed)))
-    found = np.array([_loss(mechanism, whole, other, delta) for other in others])
-    return Secret(found, "what each record loses")
+    others = (answer_of(query, listed[:index] + listed[index + 1 :]) for index in range(len(listed)))
+    losses = np.array([_loss(mechanism, whole, other, delta) for other in others])
+    return Secret(losses, "what each record loses")
 
 
 def _loss(mechanism: Additive, answer: Any, other: Any, delta: float) -> float:
-    moved = abs(int(mechanism.cells_of(answer)) - int(mechanism.cells_of(other)))
-    if not moved:
+    distance = abs(int(mechanism.cells_of(answer)) - int(mechanism.cells_of(other)))
+    if not distance:
         return 0.0
     if isinstance(mechanism, Laplace):
-        return privacy.discrete_laplace(mechanism.distribution.scale, moved).epsilon(delta)
+        return privacy.discrete_laplace(mechanism.distribution.scale, distance).epsilon(delta)
     if not delta:
         return math.inf
-    return privacy.gaussian(mechanism.distribution.scale / moved * (1 - 1e-15)).epsilon(delta)
+    return privacy.gaussian(mechanism.distribution.scale / distance * (1 - 1e-15)).epsilon(delta)
 
 
 def _require_additive(mechanism: Any) -> None:

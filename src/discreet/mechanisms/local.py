@@ -112,9 +112,12 @@ class LocalMechanism(Mechanism):
         """The shares of the answers, from reports made with these parameters."""
         beta = 1 - check.inner_probability(confidence=confidence)
         named, size = self._count_reports(reports)
-        seen, reach = named / size, math.log(2 * self._separate / beta) / size
-        low, high = self._share(_edge(seen, reach, 0.0)), self._share(_edge(seen, reach, 1.0))
-        return LocalEstimate(self._share(seen), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
+        observed, divergence = named / size, math.log(2 * self._separate / beta) / size
+        low, high = (
+            self._share(_edge(observed, divergence, 0.0)),
+            self._share(_edge(observed, divergence, 1.0)),
+        )
+        return LocalEstimate(self._share(observed), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
 
     def variance(self, size: int, share: float = 0.0) -> float:
         """The variance of the estimate of a true share among `size` people, whose answers are fixed."""
@@ -148,8 +151,8 @@ class LocalMechanism(Mechanism):
     def _answers(self, values: Any) -> Integers:
         return np.floor(numbers_within(values, 0.0, float(self.outcomes - 1))).astype(np.int64)
 
-    def _share(self, seen: Floats) -> Floats:
-        return (seen - float(self.lie)) / float(self.truth - self.lie)
+    def _share(self, observed: Floats) -> Floats:
+        return (observed - float(self.lie)) / float(self.truth - self.lie)
 
 
 class RandomizedResponse(LocalMechanism):
@@ -323,12 +326,12 @@ def _odds_of_bias(bias: Any) -> tuple[Fraction, float]:
     return (half - d) / (half + d), math.log1p(float(2 * d / (half - d))) * (1 + 1e-15)
 
 
-def _edge(seen: Floats, reach: float, end: float) -> Floats:
+def _edge(observed: Floats, divergence: float, end: float) -> Floats:
     """The chance between `seen` and `end` whose KL distance from `seen` is `reach`, rounded towards `end`."""
-    inner, outer = seen.copy(), np.full_like(seen, end)
+    inner, outer = observed.copy(), np.full_like(observed, end)
     for _ in range(60):
         middle = (inner + outer) / 2
-        within = rel_entr(seen, middle) + rel_entr(1 - seen, 1 - middle) <= reach
+        within = rel_entr(observed, middle) + rel_entr(1 - observed, 1 - middle) <= divergence
         inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
     return outer
 

@@ -195,9 +195,9 @@ def _equal_laplaces(n: int, beta: float) -> float:
     return _quantile(lambda t: 2 * float(weights @ gammaincc(n - k, t)) * (1 + 1e-9), float(n), beta)
 
 
-def _two_laplaces(one: float, other: float, beta: float) -> float:
+def _two_laplaces(first: float, second: float, beta: float) -> float:
     """A t with P(|X + Y| > t) <= β for scales a and b: (a² e^{-t/a} - b² e^{-t/b}) / (a² - b²)."""
-    narrow, wide = sorted((one, other))
+    narrow, wide = sorted((first, second))
 
     def tail(t: float) -> float:
         # Close scales are taken to be equal to the greater one.

@@ -322,18 +322,18 @@ def _optimal_chances(epsilon: Fraction, delta: float) -> tuple[list[int], int]:
     π(n) = min(e^ε π(n-1) + δ, 1 - e^{-ε}(1 - π(n-1) - δ), 1).
     """
     bits = 128 - math.frexp(delta)[1]
-    one = 1 << bits
-    exp_minus_up = min(exp_minus(epsilon, bits)[1], one)
-    exp_down = (one << bits) // exp_minus_up
-    delta_down = math.floor(Fraction(delta) * one)
+    unit = 1 << bits
+    exp_minus_up = min(exp_minus(epsilon, bits)[1], unit)
+    exp_down = (unit << bits) // exp_minus_up
+    delta_down = math.floor(Fraction(delta) * unit)
     chances = [0]
-    while chances[-1] < one:
+    while chances[-1] < unit:
         if len(chances) > _MOST_CHANCES:
             raise _too_long_error()
         last = chances[-1]
-        upper = one - -(-exp_minus_up * max(0, one - last - delta_down) >> bits)
-        chances.append(min((exp_down * last >> bits) + delta_down, upper, one))
-    return chances[:-1], one
+        upper = unit - -(-exp_minus_up * max(0, unit - last - delta_down) >> bits)
+        chances.append(min((exp_down * last >> bits) + delta_down, upper, unit))
+    return chances[:-1], unit
 
 
 def _noise_name(epsilon: float | None, rho: float | None, noise: str | None) -> str:

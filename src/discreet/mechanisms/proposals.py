@@ -158,21 +158,21 @@ class ProposedOrderStatistic(Proposal):
         object.__setattr__(self, "_rank", read_quantile(self.q))
 
     def value(self, data: object) -> Fraction:
-        places = _padded_places(self._span, data)
-        return _real(self._span, places[self._at(places)])
+        cells = _padded_cells(self._span, data)
+        return _real(self._span, cells[self._at(cells)])
 
     def distance(self, data: object, bound: float) -> float:
-        places = _padded_places(self._span, data)
-        at, count = self._at(places), places.size
+        cells = _padded_cells(self._span, data)
+        at, count = self._at(cells), cells.size
         # the least span that is too wide, in cells; there are far fewer than 2**40
-        more = min(math.floor(as_ratio(bound) / self._span.grid.step) + 1, 1 << 40)
+        too_far = min(math.floor(as_ratio(bound) / self._span.grid.step) + 1, 1 << 40)
         left = np.arange(at + 1)
-        right = np.maximum(np.searchsorted(places, places[left] + more), np.maximum(at, left + 1))
-        found = right < count
-        return int((right - left)[found].min()) - 1 if found.any() else math.inf
+        right = np.maximum(np.searchsorted(cells, cells[left] + too_far), np.maximum(at, left + 1))
+        too_wide = right < count
+        return int((right - left)[too_wide].min()) - 1 if too_wide.any() else math.inf
 
-    def _at(self, places: npt.NDArray[np.int64]) -> int:
-        return math.ceil(self._rank * (places.size - 2))
+    def _at(self, cells: npt.NDArray[np.int64]) -> int:
+        return math.ceil(self._rank * (cells.size - 2))
 
 
 @dataclass(frozen=True)
@@ -212,38 +212,38 @@ class ProposedLogSpread(Proposal):
         object.__setattr__(self, "_ranks", ranks)
 
     def value(self, data: object) -> float:
-        places = _padded_places(self._span, data)
-        return math.log(self._spread(places, 0)) + math.log(self._span.grid.step)
+        cells = _padded_cells(self._span, data)
+        return math.log(self._spread(cells, 0)) + math.log(self._span.grid.step)
 
     def distance(self, data: object, bound: float) -> float:
         check.moderate(bound=bound)
-        places = _padded_places(self._span, data)
+        cells = _padded_cells(self._span, data)
         # at `far` the quantiles have become the bounds, and one another
-        near, far = 0, int(places.size)
-        if self._ratio(places, far) <= bound - _SLACK:
+        near, far = 0, int(cells.size)
+        if self._ratio(cells, far) <= bound - _SLACK:
             return math.inf
         while far - near > 1:  # the ratio grows with the number of changes
             middle = (near + far) // 2
-            near, far = (middle, far) if self._ratio(places, middle) <= bound - _SLACK else (near, middle)
+            near, far = (middle, far) if self._ratio(cells, middle) <= bound - _SLACK else (near, middle)
         return far - 1
 
-    def _ratio(self, places: npt.NDArray[np.int64], moved: int) -> float:
+    def _ratio(self, cells: npt.NDArray[np.int64], changes: int) -> float:
         """The logarithm of how far apart the spreads are that so many changes can reach."""
-        return math.log(self._spread(places, -moved)) - math.log(self._spread(places, moved))
+        return math.log(self._spread(cells, -changes)) - math.log(self._spread(cells, changes))
 
-    def _spread(self, places: npt.NDArray[np.int64], inwards: int) -> int:
+    def _spread(self, cells: npt.NDArray[np.int64], inwards: int) -> int:
         """Cells between the quantiles after they moved so many ranks inwards; 1 at least."""
-        last = places.size - 1
-        first, second = (math.ceil(rank * (places.size - 2)) for rank in self._ranks)
-        ends = (min(max(place, 0), last) for place in (first + inwards, second - inwards))
-        left, right = (int(places[place]) for place in ends)
+        last = cells.size - 1
+        first, second = (math.ceil(rank * (cells.size - 2)) for rank in self._ranks)
+        ends = (min(max(index, 0), last) for index in (first + inwards, second - inwards))
+        left, right = (int(cells[index]) for index in ends)
         return max(1, right - left)
 
 
-def _padded_places(span: Span, data: Any) -> npt.NDArray[np.int64]:
-    """The records in order, as cells, between the two bounds: rank i is at place i."""
-    return np.concatenate([[0], np.sort(span.places(data)), [span.points - 1]]).astype(np.int64)
+def _padded_cells(span: Span, data: Any) -> npt.NDArray[np.int64]:
+    """The records in order, as cells, between the two bounds: rank i is at index i."""
+    return np.concatenate([[0], np.sort(span.cells(data)), [span.points - 1]]).astype(np.int64)
 
 
-def _real(span: Span, place: Any) -> Fraction:
-    return (span.first + int(place)) * span.grid.step
+def _real(span: Span, cell: Any) -> Fraction:
+    return (span.first + int(cell)) * span.grid.step

@@ -82,29 +82,29 @@ class Span:
             raise _unfit_step_error()
         return cls(clipping, grid, first, last - first + 1)
 
-    def places(self, data: object) -> Cells:
+    def cells(self, data: object) -> Cells:
         """The number of the nearest point for each record, after clipping."""
         clipped = numbers_within(data, self.bounds.low, self.bounds.high)
         return np.asarray(self.grid.cells(clipped) - self.first, np.int64)
 
-    def real(self, place: int) -> float:
+    def real(self, cell: int) -> float:
         """The point with this number, clipped to the bounds."""
-        return float(min(max(self.grid.reals(self.first + place), self.bounds.low), self.bounds.high))
+        return float(min(max(self.grid.reals(self.first + cell), self.bounds.low), self.bounds.high))
 
 
-def draw_quantile(places: Cells, low: int, high: int, q: Fraction, scale: Fraction) -> int:
+def draw_quantile(cells: Cells, low: int, high: int, q: Fraction, scale: Fraction) -> int:
     """A y in low, …, high with probability proportional to exp(-b · miss(y) / scale), where q = a /
     b.
 
-    `places` are sorted and lie in that range. All y between two neighbouring places have the same
+    `cells` are sorted and lie in that range. All y between two neighbouring cells have the same
     score. So each such interval gets its length as weight, and y is uniform within the chosen one.
     """
-    count = places.size
-    starts = np.flatnonzero(np.diff(places, prepend=low - 1))
+    count = cells.size
+    starts = np.flatnonzero(np.diff(cells, prepend=low - 1))
     edges = np.append(starts, count)
     # The intervals alternate: a gap, a value, a gap, a value, …, a gap.
     firsts = np.empty(2 * starts.size + 1, np.int64)
-    firsts[0], firsts[1::2], firsts[2::2] = low, places[starts], places[starts] + 1
+    firsts[0], firsts[1::2], firsts[2::2] = low, cells[starts], cells[starts] + 1
     lengths = np.diff(firsts, append=high + 1)
     # In quantile.proof.md, §1, ranks[:-1] are the L of the intervals and ranks[1:] their U.
     ranks = edges.repeat(2) * q.denominator - q.numerator * count
@@ -158,8 +158,8 @@ class Quantile(Mechanism):
         return self._guarantee
 
     def draw(self, data: object) -> float:
-        places = np.sort(self._span.places(data))
-        return self._span.real(draw_quantile(places, 0, self._span.points - 1, self.q, self._scale))
+        cells = np.sort(self._span.cells(data))
+        return self._span.real(draw_quantile(cells, 0, self._span.points - 1, self.q, self._scale))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """The margin of error: by how many records the answer misses the quantile at most.
@@ -312,8 +312,8 @@ class Quantiles(Mechanism):
         return self._guarantee
 
     def draw(self, data: object) -> npt.NDArray[np.float64]:
-        places = self._span.places(data)
-        fine = np.sort(places * LOTS + noise.uniform(LOTS, places.size))
+        cells = self._span.cells(data)
+        fine = np.sort(cells * LOTS + noise.uniform(LOTS, cells.size))
         ends = (0, self._span.points * LOTS - 1)
         answers = self._between(fine, ends, self.qs, (Fraction(0), Fraction(1)))
         return np.array([self._span.real(answer // LOTS) for answer in answers])

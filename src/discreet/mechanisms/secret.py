@@ -72,15 +72,15 @@ class Secret(Generic[Value]):
     def apply(self, function: Callable[[Value], Any], meaning: str | None = None) -> Secret[Any]:
         """A function of the value, as a secret; of what the function raises only that it did is told."""
         failed = object()
-        found = call_quietly(function, self._open(), instead=failed)
-        if found is failed:
+        result = call_quietly(function, self._open(), instead=failed)
+        if result is failed:
             raise UnsupportedGuarantee(
                 "DP206",
                 "the function of a secret value failed, and its error is not shown.",
                 why="the text of the error could hold the value.",
                 fix="try the function on a public value of the same kind",
             )
-        return Secret(found, self.meaning if meaning is None else meaning)
+        return Secret(result, self.meaning if meaning is None else meaning)
 
     def __repr__(self) -> str:
         return f"<secret: {self.meaning}>"

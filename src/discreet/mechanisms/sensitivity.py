@@ -223,16 +223,16 @@ def check_callback(
     """
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
-    stated = {x: [_stated_value(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
+    bounds = {x: [_stated_value(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
     for x in local:
-        if not all(0 <= value < math.inf for value in stated[x]):
+        if not all(0 <= value < math.inf for value in bounds[x]):
             raise _wrong_callback_error("it is not a finite number that is zero or more", x)
-        if _exceeds(local[x], stated[x][0]):
+        if _exceeds(local[x], bounds[x][0]):
             raise _wrong_callback_error("at distance 0 it is below the local sensitivity", x)
-        if any(_exceeds(a, b) for a, b in itertools.pairwise(stated[x])):
+        if any(_exceeds(a, b) for a, b in itertools.pairwise(bounds[x])):
             raise _wrong_callback_error("it falls as the distance grows", x)
         for y in universe.neighbours(x):
-            if any(_exceeds(a, b) for a, b in zip(stated[x], stated[y][1:], strict=False)):
+            if any(_exceeds(a, b) for a, b in zip(bounds[x], bounds[y][1:], strict=False)):
                 raise _wrong_callback_error("it exceeds a neighbour's value at one step more", x, y)
 
 

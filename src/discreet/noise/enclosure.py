@@ -32,8 +32,8 @@ def exp_minus(x: Fraction, bits: int) -> Interval:
     small = (x.numerator << work) // (x.denominator << halvings)
     low, high = _exp_minus_small(small, work)
     for _ in range(halvings):
-        low, high = (low * low) >> work, _up(high * high, work)
-    return low >> (work - bits), _up(high, work - bits)
+        low, high = (low * low) >> work, round_up(high * high, work)
+    return low >> (work - bits), round_up(high, work - bits)
 
 
 def _exp_minus_small(small: int, work: int) -> Interval:
@@ -61,7 +61,7 @@ def log(x: Fraction, bits: int) -> Interval:
     if exponent < 0:
         two_low, two_high = two_high, two_low
     low, high = (low << 8) + exponent * two_low, (high << 8) + exponent * two_high
-    return low >> (work - bits), _up(high, work - bits)
+    return low >> (work - bits), round_up(high, work - bits)
 
 
 def _twice_atanh(low: int, high: int, work: int) -> Interval:
@@ -75,7 +75,7 @@ def _twice_atanh(low: int, high: int, work: int) -> Interval:
     while power_high > 1:
         odd += 2
         power_low = (((power_low * small) >> work) * small) >> work
-        power_high = _up(_up(power_high * large, work) * large, work)
+        power_high = round_up(round_up(power_high * large, work) * large, work)
         below += power_low // odd
         above += -(-power_high // odd)
     return 2 * below, 2 * (above + 1)
@@ -95,9 +95,9 @@ def normal_tails(z: Fraction, bits: int) -> Interval:
     bell_low, bell_high = exp_minus(square / 2, work)
     two_over_root = _root_two_over_pi(work)
     low = (((series_low * bell_low) >> work) * two_over_root[0]) >> work
-    high = _up(_up(series_high * bell_high, work) * two_over_root[1], work)
+    high = round_up(round_up(series_high * bell_high, work) * two_over_root[1], work)
     one = 1 << work
-    return max(0, one - high) >> (work - bits), _up(one - low, work - bits)
+    return max(0, one - high) >> (work - bits), round_up(one - low, work - bits)
 
 
 def _odd_factorial_series(z: Fraction, square: Fraction, work: int) -> Interval:
@@ -108,7 +108,7 @@ def _odd_factorial_series(z: Fraction, square: Fraction, work: int) -> Interval:
     while term_high > 1 or odd < 2 * square + 2:
         odd += 2
         term_low = ((term_low * square_low) >> work) // odd
-        term_high = -(-_up(term_high * square_high, work) // odd)
+        term_high = -(-round_up(term_high * square_high, work) // odd)
         below += term_low
         above += term_high
     return below, above + 1
@@ -118,7 +118,7 @@ def _odd_factorial_series(z: Fraction, square: Fraction, work: int) -> Interval:
 def _log_two(work: int) -> Interval:
     extra = work + 8
     low, high = _twice_atanh(2 << extra, 2 << extra, extra)
-    return low >> 8, _up(high, 8)
+    return low >> 8, round_up(high, 8)
 
 
 @lru_cache(maxsize=64)
@@ -146,5 +146,6 @@ def _atan_inverse(n: int, work: int) -> Interval:
     return total, 2 * count + 2
 
 
-def _up(value: int, places: int) -> int:
-    return -(-value >> places)
+def round_up(value: int, bits: int) -> int:
+    """The value without its last bits, rounded up."""
+    return -(-value >> bits)

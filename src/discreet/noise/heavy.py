@@ -59,11 +59,8 @@ __all__ = [
 _FIRST_BITS = 20  # of every uniform real; more are drawn when a decision needs them
 _GUESS_BITS = 8
 _HALF = Fraction(1, 2)
-# the parameters of a distribution; beyond, an enclosure would take seconds
-_LEAST, _MOST = (
-    Fraction(1, 1000),
-    1000,
-)
+# Beyond these parameters of a distribution an enclosure takes seconds.
+_LEAST_PARAMETER, _GREATEST_PARAMETER = Fraction(1, 1000), 1000
 
 
 class Tails(ABC):
@@ -262,8 +259,8 @@ class _Stretched(Tails):
         near, far = self.normal.magnitude(bits + 8)
         # exp(-σ|Y|) > 4**-(σ|Y|): its inverse keeps its digits
         work = bits + 8 + 2 * math.ceil(self.sigma * far)
-        least, most = exp_minus(self.sigma * far, work)[0], exp_minus(self.sigma * near, work)[1]
-        narrow, wide = Fraction(least, 1 << work), Fraction(most, 1 << work)
+        low, high = exp_minus(self.sigma * far, work)[0], exp_minus(self.sigma * near, work)[1]
+        narrow, wide = Fraction(low, 1 << work), Fraction(high, 1 << work)
         if self.normal.negative:
             narrow, wide = 1 / wide, 1 / narrow
         return self.inner.tails(z * wide, bits)[0], self.inner.tails(z * narrow, bits)[1]
@@ -313,11 +310,11 @@ def _any_size(name: str, value: Any) -> Fraction:
 def _parameter(name: str, value: Any) -> Fraction:
     check.positive(**{name: value})
     exact = as_ratio(value)
-    if not _LEAST <= exact <= _MOST:
+    if not _LEAST_PARAMETER <= exact <= _GREATEST_PARAMETER:
         raise BadParameter(
             "DP102",
-            f"{name} must lie between {float(_LEAST):g} and {_MOST}.",
-            why="beyond that the distribution is another one for all purposes, and exact arithmetic on it is slow.",
+            f"{name} must lie between {float(_LEAST_PARAMETER):g} and {_GREATEST_PARAMETER}.",
+            why="exact arithmetic on the tails of such a distribution takes seconds for one number.",
             fix=f"pass a {name} near 1",
         )
     return exact

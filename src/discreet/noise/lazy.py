@@ -108,7 +108,7 @@ def draw(noise: LazyNoise, count: int, source: Source, *, signed: bool = False) 
 
 
 def add_signs(samples: Integers, words: Words) -> None:
-    """Turn over, in place, the samples whose words are odd."""
+    """Turn over, in index, the samples whose words are odd."""
     sign = -(words & np.uint64(1)).view(np.int64)
     samples ^= sign
     samples -= sign
@@ -124,9 +124,9 @@ def magnitudes(noise: LazyNoise, words: Words, part: slice, source: Source) -> I
     if u.min() < LEAST:
         clear &= u >= LEAST
     if not clear.all():
-        for place in map(int, np.flatnonzero(~clear)):
-            uniform = Uniform(source, int(words[place]) >> 1, KNOWN_BITS)
-            samples[place] = locate(uniform, noise, part.start + place, int(samples[place]))
+        for index in map(int, np.flatnonzero(~clear)):
+            uniform = Uniform(source, int(words[index]) >> 1, KNOWN_BITS)
+            samples[index] = locate(uniform, noise, part.start + index, int(samples[index]))
     return samples
 
 

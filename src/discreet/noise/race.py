@@ -21,7 +21,7 @@ noise", 2021).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
@@ -34,7 +34,6 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import as_ratio
 from discreet.noise import enclosure
-from discreet.noise import scores as read
 from discreet.noise.enclosure import Interval
 from discreet.noise.lazy import CHUNK, KNOWN_BITS, Floats, Integers, Uniform, unit
 from discreet.noise.scales import Number
@@ -48,16 +47,18 @@ FAR = 2.0**60  # a candidate further behind is only known to be behind
 
 _RELATIVE_SLACK = 2.0**-44  # of the distance from the best score
 
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
+ExactNumber = Callable[[int], Fraction]  # of the candidate with this index
+Scores = npt.ArrayLike | Sequence[Number]
 
 
 def largest(
-    scores: npt.ArrayLike | Sequence[Number],
+    scores: Scores,
     scale: Number = 1,
     *,
     noise: str = "gumbel",
     count: int = 1,
-    weights: npt.ArrayLike | Sequence[Number] | None = None,
+    weights: Scores | None = None,
 ) -> Integers:
     """The indices of the `count` largest values of score + scale * noise, largest first.
 
@@ -70,28 +71,28 @@ def largest(
     check.choice(NOISES if weights is None else NOISES[:1], noise=noise)
     check.positive(scale=scale)
     check.whole(count=count)
-    field, places = _field(scores, as_ratio(scale), noise, weights)
-    if count > places.size:
+    field, candidates = _field(scores, as_ratio(scale), noise, weights)
+    if count > candidates.size:
         raise BadParameter(
             "DP102",
             f"count must be at most the number of candidates that have a weight, not {count}.",
             why="a candidate is chosen at most once, and one without weight never.",
-            fix=f"pass count={max(places.size, 1)} or less, and at least one candidate",
+            fix=f"pass count={max(candidates.size, 1)} or less, and at least one candidate",
         )
     source = current()
-    words = source.words(places.size)
-    return places[_first(field, words, count, source)].astype(np.int64)
+    words = source.words(candidates.size)
+    return candidates[_first(field, words, count, source)].astype(np.int64)
 
 
-def _first(field: Field, words: Words, count: int, source: Source) -> Places:
+def _first(field: Field, words: Words, count: int, source: Source) -> Indices:
     low, high = field.bounds(words)
     bar = np.partition(low, low.size - count)[low.size - count]
     contenders = np.flatnonzero(high >= bar)
     order = contenders[np.argsort(-high[contenders], kind="stable")]
     if order.size > count or not (low[order[:-1]] > high[order[1:]]).all():
-        exact = [_Contender(field, int(place), int(words[place]), source) for place in order]
+        exact = [_Contender(field, int(index), int(words[index]), source) for index in order]
         exact.sort(key=cmp_to_key(_compare))
-        order = np.array([contender.place for contender in exact], np.intp)
+        order = np.array([contender.index for contender in exact], np.intp)
     return order[:count]
 
 
@@ -101,9 +102,9 @@ class Field:
 
     noise: str
     behind: Floats
-    exact_behind: read.Exactly
+    exact_behind: ExactNumber
     log_weights: Floats | float
-    exact_weight: read.Exactly
+    exact_weight: ExactNumber
 
     def bounds(self, words: Words) -> tuple[Floats, Floats]:
         """Floats below and above each noisy score, in units of the scale and relative to the best score."""
@@ -128,30 +129,32 @@ class Field:
         clock = -np.log(u)
         return clock if self.noise == "exponential" else np.where(words & np.uint64(1), -clock, clock)
 
-    def enclose(self, place: int, uniform: Uniform, *, negative: bool) -> Interval:
+    def enclose(self, index: int, uniform: Uniform, *, negative: bool) -> Interval:
         """Integers that enclose 2**uniform.known times the noisy score."""
         bits = uniform.known
-        low, high = self._enclose_noise(place, uniform, bits)
+        low, high = self._enclose_noise(index, uniform, bits)
         if negative and self.noise == "laplace":
             low, high = -high, -low
-        behind_low, behind_high = enclosure.ratio(self.exact_behind(place), bits)
+        behind_low, behind_high = enclosure.ratio(self.exact_behind(index), bits)
         return low - behind_high, high - behind_low
 
-    def _enclose_noise(self, place: int, uniform: Uniform, bits: int) -> Interval:
-        left, whole = uniform.prefix, 1 << uniform.known
+    def _enclose_noise(self, index: int, uniform: Uniform, bits: int) -> Interval:
+        prefix, denominator = uniform.prefix, 1 << uniform.known
         if self.noise != "gumbel":
-            return _minus_log(Fraction(left + 1, whole), bits)[0], _minus_log(Fraction(left, whole), bits)[1]
-        weight, work = self.exact_weight(place), bits + uniform.known + 8
-        soonest = Fraction(_minus_log(1 - Fraction(left, whole), work)[0], 1 << work)
-        latest = Fraction(_minus_log(1 - Fraction(left + 1, whole), work)[1], 1 << work)
+            return _minus_log(Fraction(prefix + 1, denominator), bits)[0], _minus_log(
+                Fraction(prefix, denominator), bits
+            )[1]
+        weight, work = self.exact_weight(index), bits + uniform.known + 8
+        soonest = Fraction(_minus_log(1 - Fraction(prefix, denominator), work)[0], 1 << work)
+        latest = Fraction(_minus_log(1 - Fraction(prefix + 1, denominator), work)[1], 1 << work)
         return _minus_log(latest / weight, bits)[0], _minus_log(soonest / weight, bits)[1]
 
 
 class _Contender:
     """One candidate whose noisy score is known within an interval that shrinks on demand."""
 
-    def __init__(self, field: Field, place: int, word: int, source: Source) -> None:
-        self._field, self.place, self._negative = field, place, bool(word & 1)
+    def __init__(self, field: Field, index: int, word: int, source: Source) -> None:
+        self._field, self.index, self._negative = field, index, bool(word & 1)
         self._uniform = Uniform(source, word >> 1, KNOWN_BITS)
         self._enclose()
 
@@ -164,18 +167,18 @@ class _Contender:
         while uniform.prefix in (0, (1 << uniform.known) - 1):  # until both logarithms are finite
             uniform.refine()
         self.bits = uniform.known
-        self.low, self.high = self._field.enclose(self.place, uniform, negative=self._negative)
+        self.low, self.high = self._field.enclose(self.index, uniform, negative=self._negative)
 
 
-def _compare(one: _Contender, other: _Contender) -> int:
-    """-1 where `one` is the larger; that two are equal has probability zero."""
+def _compare(first: _Contender, second: _Contender) -> int:
+    """-1 where the first is the larger; that two are equal has probability zero."""
     while True:
-        common = max(one.bits, other.bits)
-        if one.low << (common - one.bits) > other.high << (common - other.bits):
+        common = max(first.bits, second.bits)
+        if first.low << (common - first.bits) > second.high << (common - second.bits):
             return -1
-        if other.low << (common - other.bits) > one.high << (common - one.bits):
+        if second.low << (common - second.bits) > first.high << (common - first.bits):
             return 1
-        (one if one.bits <= other.bits else other).refine()
+        (first if first.bits <= second.bits else second).refine()
 
 
 def _minus_log(x: Fraction, bits: int) -> Interval:
@@ -183,24 +186,95 @@ def _minus_log(x: Fraction, bits: int) -> Interval:
     return -high, -low
 
 
-def _field(scores: Any, scale: Fraction, noise: str, weights: Any) -> tuple[Field, Places]:
-    """The candidates that have a weight, and where they stand among all."""
-    gap, exact_gap = read.gaps(scores)
+def _field(scores: Scores, scale: Fraction, noise: str, weights: Scores | None) -> tuple[Field, Indices]:
+    """The candidates that have a weight, and their indices among all."""
+    gap, exact_gap = _gaps(scores)
     with np.errstate(over="ignore"):
         behind = gap / float(scale)
     # two floats can be further apart than any float
-    for place in map(int, np.flatnonzero(np.isinf(gap))):
-        behind[place] = read.nearest(exact_gap(place) / scale)
+    for index in map(int, np.flatnonzero(np.isinf(gap))):
+        behind[index] = _nearest(exact_gap(index) / scale)
     if weights is None:
-        everyone = np.arange(gap.size)
-        return Field(noise, behind, lambda i: exact_gap(i) / scale, 0.0, lambda _: Fraction(1)), everyone
-    heavy, exact_weight = read.weights(weights, gap.size)
-    places = np.flatnonzero(heavy)
+        all_indices = np.arange(gap.size)
+        return Field(noise, behind, lambda i: exact_gap(i) / scale, 0.0, lambda _: Fraction(1)), all_indices
+    weight, exact_weight = _weights(weights, gap.size)
+    candidates = np.flatnonzero(weight)
     field = Field(
         noise,
-        behind[places],
-        lambda i: exact_gap(int(places[i])) / scale,
-        np.log(heavy[places]),
-        lambda i: exact_weight(int(places[i])),
+        behind[candidates],
+        lambda i: exact_gap(int(candidates[i])) / scale,
+        np.log(weight[candidates]),
+        lambda i: exact_weight(int(candidates[i])),
     )
-    return field, places
+    return field, candidates
+
+
+def _gaps(scores: Scores) -> tuple[Floats, ExactNumber]:
+    """How far each score is below the largest, correctly rounded; infinite where a float cannot hold it."""
+    array = _row(scores, "scores")
+    if not array.size:
+        return np.empty(0), as_ratio
+    best = array.max()
+    if array.dtype.kind in "iu":  # modulo 2**64 the difference of two 64-bit integers is exact
+        floats = (best.astype(np.uint64) - array.astype(np.uint64)).astype(np.float64)
+    elif array.dtype.kind == "O":
+        floats = _nearest_all(best - array)
+    else:
+        with np.errstate(over="ignore"):
+            floats = best - array
+    return floats, lambda i: as_ratio(best) - as_ratio(array[i])
+
+
+def _weights(values: Scores, count: int) -> tuple[Floats, ExactNumber]:
+    """Weights that are zero or more, one for each score."""
+    array = _row(values, "weights")
+    floats = _nearest_all(array)
+    lost = not np.isfinite(floats).all() or ((floats == 0) != (array == 0)).any()
+    if array.size != count or (floats < 0).any() or lost:
+        raise _bad_scores_error(
+            "weights must be numbers that are zero or more, within the range of a float, one for each score."
+        )
+    return floats, lambda i: as_ratio(array[i])
+
+
+def _row(values: Scores, name: str) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.can_cast(array.dtype, np.float64):
+        array = array.astype(np.float64)
+    if array.ndim != 1 or not (array.dtype.kind in "iuO" or array.dtype == np.float64):
+        raise _bad_scores_error(f"{name} must be one row of numbers.")
+    if array.dtype.kind == "O":
+        array = np.array([_ratio(value, name) for value in array], object)
+    elif not np.isfinite(array).all():
+        raise _bad_scores_error(f"{name} must be finite numbers.")
+    return array
+
+
+def _ratio(value: Any, name: str) -> Fraction:
+    try:
+        return as_ratio(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _bad_scores_error(f"{name} must be finite numbers.") from None
+
+
+def _nearest_all(array: npt.NDArray[Any]) -> Floats:
+    if array.dtype.kind != "O":
+        return array.astype(np.float64)
+    return np.array([_nearest(value) for value in array], np.float64)
+
+
+def _nearest(value: Fraction) -> float:
+    """The nearest float, or an infinity where there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _bad_scores_error(what: str) -> BadParameter:
+    return BadParameter(
+        "DP101",
+        what,
+        why="no theorem covers a choice by entries that are not numbers.",
+        fix="replace such entries before the choice, by the same rule for all data",
+    )

@@ -140,7 +140,7 @@ class ScriptedSource:
     def __init__(self, bits: Iterable[int] = (), *, words: Iterable[int] = ()) -> None:
         self._script = [int(bit) for bit in bits]
         for word in words:
-            self._script.extend((int(word) >> place) & 1 for place in range(63, -1, -1))
+            self._script.extend((int(word) >> bit) & 1 for bit in range(63, -1, -1))
         self.used = 0
 
     def words(self, count: int) -> Words:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
-from discreet.noise.enclosure import Interval, exp_minus, log, normal_tails, ratio
+from discreet.noise.enclosure import Interval, exp_minus, log, normal_tails, ratio, round_up
 
 _HALF = Fraction(1, 2)
 
@@ -71,7 +71,7 @@ def _lower_beta(a: Fraction, b: Fraction, x: Fraction, work: int) -> Interval:
     above += 12  # the terms that are left out: at most 3/4 + 9/16 + … = 3 times the last one
     first, second = power(x, a, work), power(1 - x, b, work)
     low = ((below * first[0] >> work) * second[0] >> work) * a.denominator // a.numerator
-    high = -(-_up(_up(above * first[1], work) * second[1], work) * a.denominator // a.numerator)
+    high = -(-round_up(round_up(above * first[1], work) * second[1], work) * a.denominator // a.numerator)
     return low, high
 
 
@@ -90,7 +90,3 @@ def arsinh(x: Fraction, bits: int) -> Interval:
     one = 1 << (2 * work)
     below, above = low + isqrt(one + low * low), high + isqrt(one + high * high) + 1
     return log(Fraction(below, 1 << work), bits)[0], log(Fraction(above, 1 << work), bits)[1]
-
-
-def _up(value: int, places: int) -> int:
-    return -(-value >> places)

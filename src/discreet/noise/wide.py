@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-number noise of a large scale: first a block of 2**shift numbers, then a place in the
+"""Whole-number noise of a large scale: first a block of 2**shift numbers, then an offset in the
 block.
 
 **Guarantee**: `draw` gives independent samples whose distribution is exactly that of the `Wide`
 noise.
 
 Why it holds: the block is the same noise on a grid that is 2**shift times coarser, and `lazy`
-samples it exactly. Inside a block the density is nearly flat: a place is drawn uniformly and kept
-with probability density / greatest density in the block; else another place of the *same* block is
+samples it exactly. Inside a block the density is nearly flat: an offset is drawn uniformly and kept
+with probability density / greatest density in the block; else another offset of the *same* block is
 drawn. The first bits of that coin nearly always settle it. Where they do not, integer intervals
-decide, with more bits of the same coin and of the same place (lazy.proof.md, section 4).
+decide, with more bits of the same coin and of the same offset (lazy.proof.md, section 4).
 
-What would break it: drawing the block again with the place, or an exponent that rises and falls
-between two neighbouring places.
+What would break it: drawing the block again with the offset, or an exponent that rises and falls
+between two neighbouring offsets.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Wide(Protocol):
     #: The distribution of the block, and by how many bits its numbers are shifted: one shift, or one for each element.
     coarse: LazyNoise
     shift: Any
-    #: How many more bits a place has than a number: 1 where places are halves.
+    #: How many more bits an offset has than a number: 1 where offsets are halves.
     halves: int
     #: Whether zero has two signs, so that the negative one is drawn again.
     two_zeros: bool
 
-    def number(self, block: Any, place: Any, shift: Any) -> Any:
-        """The sample at a place, which is a whole number of 2**-(shift + halves) of a block."""
+    def number(self, block: Any, offset: Any, shift: Any) -> Any:
+        """The sample at an offset, which is a whole number of 2**-(shift + halves) of a block."""
         ...
 
-    def exponent(self, index: int, block: int, place: Fraction) -> Fraction:
-        """log(greatest density in the block / density at the place), for a place in [0, 1]."""
+    def exponent(self, index: int, block: int, offset: Fraction) -> Fraction:
+        """log(greatest density in the block / density at the offset), for an offset in [0, 1]."""
         ...
 
     def far(self, part: slice) -> Any:
@@ -57,18 +57,18 @@ class Wide(Protocol):
 
 
 class WideGeometric:
-    """floor(scale * E) for a standard exponential E: the density falls by exp(-place / coarse scale)."""
+    """floor(scale * E) for a standard exponential E: the density falls by exp(-offset / coarse scale)."""
 
     halves, two_zeros = 0, False
 
     def __init__(self, coarse: LazyNoise, scales: Scales, shift: Any) -> None:
         self.coarse, self._scales, self.shift = coarse, scales, shift
 
-    def number(self, block: Any, place: Any, shift: Any) -> Any:
-        return (block << shift) + place
+    def number(self, block: Any, offset: Any, shift: Any) -> Any:
+        return (block << shift) + offset
 
-    def exponent(self, index: int, block: int, place: Fraction) -> Fraction:
-        return place / self._scales.ratio(index)
+    def exponent(self, index: int, block: int, offset: Fraction) -> Fraction:
+        return offset / self._scales.ratio(index)
 
     def far(self, part: slice) -> Any:
         return np.inf
@@ -88,13 +88,13 @@ class WideGaussian:
     def __init__(self, coarse: LazyNoise, scales: Scales, shift: Any) -> None:
         self.coarse, self._scales, self.shift = coarse, scales, shift
 
-    def number(self, block: Any, place: Any, shift: Any) -> Any:
-        return (block << shift) - (1 << shift >> 1) + ((place + 1) >> 1)
+    def number(self, block: Any, offset: Any, shift: Any) -> Any:
+        return (block << shift) - (1 << shift >> 1) + ((offset + 1) >> 1)
 
-    def exponent(self, index: int, block: int, place: Fraction) -> Fraction:
+    def exponent(self, index: int, block: int, offset: Fraction) -> Fraction:
         half = Fraction(1, 2)
         nearest = block - half if block else 0
-        return ((block - half + place) ** 2 - nearest**2) / (2 * self._scales.ratio(index) ** 2)
+        return ((block - half + offset) ** 2 - nearest**2) / (2 * self._scales.ratio(index) ** 2)
 
     def far(self, part: slice) -> Any:
         return _FAR * self._scales.part(part)
@@ -106,7 +106,7 @@ def is_wide(scale: Any) -> Any:
 
 
 def shift_of(scale: Fraction) -> int:
-    """The bits of a place in a block: the scale is then 2**COARSE_BITS blocks or more, and less than twice as many."""
+    """The bits of an offset in a block: the scale is then 2**COARSE_BITS blocks or more, and less than twice as many."""
     return (scale.numerator // scale.denominator).bit_length() - 1 - COARSE_BITS
 
 
@@ -127,38 +127,38 @@ def _samples(noise: Wide, part: slice, source: Source, *, signed: bool) -> Integ
     samples: Integers = noise.number(blocks, later.view(np.int64) & mask, shift)
     unsure, far = _first_unsure(), noise.far(part)
     if int(later.max()) >= unsure or (blocks > far).any():
-        for place in map(int, np.flatnonzero((later >= np.uint64(unsure)) | (blocks > far))):
-            samples[place] = settle(noise, part.start + place, int(blocks[place]), int(later[place]), source)
+        for index in map(int, np.flatnonzero((later >= np.uint64(unsure)) | (blocks > far))):
+            samples[index] = settle(noise, part.start + index, int(blocks[index]), int(later[index]), source)
     if signed:
         lazy.add_signs(samples, words)
     if signed and noise.two_zeros and not samples.all():
-        for place in map(int, np.flatnonzero((samples == 0) & ((words & np.uint64(1)) == 1))):
-            index = part.start + place
-            samples[place] = _samples(noise, slice(index, index + 1), source, signed=True)[0]
+        for index in map(int, np.flatnonzero((samples == 0) & ((words & np.uint64(1)) == 1))):
+            element = slice(part.start + index, part.start + index + 1)
+            samples[index] = _samples(noise, element, source, signed=True)[0]
     return samples
 
 
 def settle(noise: Wide, index: int, block: int, word: int, source: Source) -> int:
-    """The sample of one element in exact arithmetic: the low bits of the word are its place, the others its coin."""
+    """The sample of one element in exact arithmetic: the low bits of the word are its offset, the others its coin."""
     shift = noise.shift if isinstance(noise.shift, int) else int(noise.shift[index])
     bits = shift + noise.halves
     while True:
-        place = word & ((1 << bits) - 1)
-        uniform, coin = Uniform(source, place, bits), Uniform(source, word >> bits, 64 - bits)
+        offset = word & ((1 << bits) - 1)
+        uniform, coin = Uniform(source, offset, bits), Uniform(source, word >> bits, 64 - bits)
         if is_kept(noise, index, block, uniform, coin):
-            return int(noise.number(block, place, shift))
+            return int(noise.number(block, offset, shift))
         word = source.bits(64)
 
 
-def is_kept(noise: Wide, index: int, block: int, place: Uniform, coin: Uniform) -> bool:
-    """Whether the coin is below exp(-exponent) at the place, of which more digits are drawn if it must be known better."""
+def is_kept(noise: Wide, index: int, block: int, offset: Uniform, coin: Uniform) -> bool:
+    """Whether the coin is below exp(-exponent) at the offset, of which more digits are drawn if it must be known better."""
 
     def threshold(bits: int) -> Interval:
-        while place.known < bits - lazy.GUARD_BITS:
-            place.refine()
-        ends = [Fraction(place.prefix + side, 1 << place.known) for side in (0, 1)]
-        least, most = sorted(noise.exponent(index, block, end) for end in ends)
-        return exp_minus(most, bits)[0], exp_minus(least, bits)[1]
+        while offset.known < bits - lazy.GUARD_BITS:
+            offset.refine()
+        ends = [Fraction(offset.prefix + side, 1 << offset.known) for side in (0, 1)]
+        smallest, largest = sorted(noise.exponent(index, block, end) for end in ends)
+        return exp_minus(largest, bits)[0], exp_minus(smallest, bits)[1]
 
     return coin.below(threshold)
 

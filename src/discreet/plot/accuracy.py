@@ -48,11 +48,11 @@ def error(
         check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)
     ]
     confidence = check.inner_probability(confidence=confidence)
-    drawn = curves if curves is not None else _additive(confidence, delta, sensitivity)
+    errors = curves if curves is not None else _additive(confidence, delta, sensitivity)
     ax, words = axes_for(ax, (5.6, 3.8)), []
     formatter = import_module("matplotlib.ticker").NullFormatter()
 
-    for number, (name, error_at) in enumerate(drawn.items()):
+    for number, (name, error_at) in enumerate(errors.items()):
         values = [check.positive(error=error_at(epsilon)) for epsilon in epsilons_shown]
         ax.plot(epsilons_shown, values, label=name, **style(number, values))
         nearest = min(range(len(epsilons_shown)), key=lambda at: abs(math.log(epsilons_shown[at])))

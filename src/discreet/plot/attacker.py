@@ -79,15 +79,15 @@ def roc(
 def _draw(
     guarantees: Several, points: Points, bands: Sequence[Band], ax: Axes, *, certified: bool, rising: bool
 ) -> Figure:
-    shown = guarantees_by_name(guarantees) if guarantees or not bands else {}
+    named = guarantees_by_name(guarantees) if guarantees or not bands else {}
     ax.plot([0, 1], [0, 1] if rising else [1, 0], color=GREY, linestyle=":", linewidth=1)
-    for number, (name, guarantee) in enumerate(shown.items()):
+    for number, (name, guarantee) in enumerate(named.items()):
         curve = guarantee.roc(_POINTS)
         heights = curve.detection if rising else 1 - curve.detection
         ax.plot(curve.false_alarm, heights, label=name or None, **style(number))
         if certified:
             _shade(ax, _certified_band(guarantee), style(number)["color"], rising=rising)
-    for number, band in enumerate(bands, start=len(shown)):
+    for number, band in enumerate(bands, start=len(named)):
         _shade(ax, band, style(number)["color"], rising=rising)
     for name, point in points.items():
         _mark(ax, name, point, rising=rising)
@@ -99,7 +99,7 @@ def _draw(
         aspect="equal",
     )
     words = [
-        *([describe(shown, rising=rising)] if shown else []),
+        *([describe(named, rising=rising)] if named else []),
         *(f"Shaded: {band.name}." for band in bands if band.name),
     ]
     words += (

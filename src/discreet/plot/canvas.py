@@ -60,10 +60,10 @@ def style(number: int, heights: Sequence[float] | Array | None = None) -> Style:
     dot.
     """
     colour, dash, width = look(number)
-    shown: Style = {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": 0.75 * width}
+    options: Style = {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": 0.75 * width}
     if heights is not None and sum(map(math.isfinite, heights)) == 1:
-        shown["marker"] = "o"
-    return shown
+        options["marker"] = "o"
+    return options
 
 
 def wrap_label(label: str) -> str:
@@ -116,9 +116,9 @@ def finish(ax: Axes, title: str, words: str, *, legend: str = "best") -> Figure:
     if labels:
         position = _ABOVE if legend == "above" else {"loc": legend}
         ax.legend(handles, [wrap_label(label) for label in labels], frameon=False, **position)
-    drawn = cast(Any, ax)
-    drawn.discreet_alt = (title, words)
-    figure = drawn.figure
+    canvas = cast(Any, ax)
+    canvas.discreet_alt = (title, words)
+    figure = canvas.figure
     # A figure inside a figure.
     while figure is not figure.figure:
         figure = figure.figure

@@ -35,8 +35,8 @@ def svg_of(figure: Figure) -> str:
     with mpl.rc_context(_FIXED):
         figure.savefig(file, format="svg", metadata={"Date": None, "Title": title})
     label = f' role="img" aria-label="{escape(f"{title}: {text}")}"'
-    drawn = re.sub(r"<svg\b", lambda match: match.group() + label, file.getvalue(), count=1)
-    return drawn.replace("</title>", f"</title><desc>{escape(text)}</desc>", 1)
+    svg = re.sub(r"<svg\b", lambda match: match.group() + label, file.getvalue(), count=1)
+    return svg.replace("</title>", f"</title><desc>{escape(text)}</desc>", 1)
 
 
 def metadata(figure: Figure, ending: str) -> dict[str, Any]:

@@ -57,21 +57,21 @@ def groups(
             why="there is nothing to draw, or it is not clear what belongs together.",
             fix="plot.groups(['a', 'b'], [3, 5], [1, 3], [5, 7])",
         )
-    shown = [at for at in range(len(labels)) if values[at] is not None][:_MOST]
-    ticks = [wrap_label(str(labels[at])) for at in shown]
+    indices = [at for at in range(len(labels)) if values[at] is not None][:_MOST]
+    ticks = [wrap_label(str(labels[at])) for at in indices]
     lines = sum(tick.count("\n") + 1 for tick in ticks)
     ax = axes_for(ax, (6.0, 1.2 + _ROW * max(3, lines)))
-    barred = [at for at in shown if lo[at] is not None and hi[at] is not None]
+    barred = [at for at in indices if lo[at] is not None and hi[at] is not None]
     for at in barred:
-        height = shown.index(at)
+        height = indices.index(at)
         ax.plot([lo[at], hi[at]], [height, height], color=GREY, linewidth=2.5, solid_capstyle="butt")
-    ax.plot([values[at] for at in shown], range(len(shown)), "o", color=COLOURS[0], markersize=5)
-    ax.set_yticks(range(len(shown)), ticks)
-    ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    ax.plot([values[at] for at in indices], range(len(indices)), "o", color=COLOURS[0], markersize=5)
+    ax.set_yticks(range(len(indices)), ticks)
+    ax.set_ylim(max(len(indices), 1) - 0.5, -0.5)
     _plain_numbers(ax)
     ax.set_xlabel(f"{wrap_label(name)}, with 95 % intervals of the noise" if barred else wrap_label(name))
     title = name if len(labels) == 1 else f"{name} by group"
-    return finish(ax, title, _words(labels, values, lo, hi, shown))
+    return finish(ax, title, _words(labels, values, lo, hi, indices))
 
 
 def panels(labels: Sequence[str], columns: Mapping[str, Numbers], *, ax: Axes | None = None) -> Figure:
@@ -97,11 +97,11 @@ def panels(labels: Sequence[str], columns: Mapping[str, Numbers], *, ax: Axes | 
     first = axes_for(None, (4.6 * len(parts), 1.2 + _ROW * max(3, lines)))
     figure: Any = first.figure
     figure.clear()
-    one = len(columns) == 1
-    beside = figure.subplots(1, len(parts), sharex=one, sharey=not one, squeeze=False)[0]
-    for place, (name, part, (values, lo, hi)) in zip(beside, parts, strict=True):
-        groups(part, values, lo, hi, name=name, ax=place)
-        place.set_xlabel(wrap_label(name))
+    single = len(columns) == 1
+    beside = figure.subplots(1, len(parts), sharex=single, sharey=not single, squeeze=False)[0]
+    for axes, (name, part, (values, lo, hi)) in zip(beside, parts, strict=True):
+        groups(part, values, lo, hi, name=name, ax=axes)
+        axes.set_xlabel(wrap_label(name))
     figure.supxlabel("with 95 % intervals of the noise", fontsize="small")
     return cast("Figure", figure)
 
@@ -116,16 +116,16 @@ def _plain_numbers(ax: Axes) -> None:
 
 
 def _words(
-    labels: Sequence[str], values: Sequence[Any], lo: Sequence[Any], hi: Sequence[Any], shown: list[int]
+    labels: Sequence[str], values: Sequence[Any], lo: Sequence[Any], hi: Sequence[Any], indices: list[int]
 ) -> str:
     numbers = "; ".join(
-        f"{labels[at]} {_number(values[at], lo[at], hi[at])}" for at in shown[:_DESCRIBED_GROUPS]
+        f"{labels[at]} {_number(values[at], lo[at], hi[at])}" for at in indices[:_DESCRIBED_GROUPS]
     )
-    more = f"; and {len(shown) - _DESCRIBED_GROUPS} more" if len(shown) > _DESCRIBED_GROUPS else ""
-    left_out = f" The first {len(shown)} of {len(labels)} groups." if len(shown) < len(labels) else ""
-    return f"{numbers}{more}.{left_out}" if shown else "No group has a number."
+    more = f"; and {len(indices) - _DESCRIBED_GROUPS} more" if len(indices) > _DESCRIBED_GROUPS else ""
+    left_out = f" The first {len(indices)} of {len(labels)} groups." if len(indices) < len(labels) else ""
+    return f"{numbers}{more}.{left_out}" if indices else "No group has a number."
 
 
 def _number(value: Any, low: Any, high: Any) -> str:
-    number, least, most = number_cells(value, low, high)
-    return number if low is None or high is None else f"{number} ({least} to {most})"
+    number, lowest, highest = number_cells(value, low, high)
+    return number if low is None or high is None else f"{number} ({lowest} to {highest})"

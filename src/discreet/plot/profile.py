@@ -41,10 +41,10 @@ def epsilon_delta(
     >>> plot.alt_text(plot.epsilon_delta(privacy.gaussian(noise=4.0)))
     'The least proved ε for each δ: ε is at most 1.061 at δ = 1e-06.'
     """
-    shown = guarantees_by_name(guarantees)
+    named = guarantees_by_name(guarantees)
     deltas_shown = [check.inner_probability(delta=delta) for delta in deltas]
     ax, words = axes_for(ax, (5.6, 3.8)), []
-    for number, (name, guarantee) in enumerate(shown.items()):
+    for number, (name, guarantee) in enumerate(named.items()):
         upper = np.array([guarantee.epsilon(delta) for delta in deltas_shown])
         upper[np.isinf(upper)] = np.nan
         ax.plot(deltas_shown, upper, label=name or None, **style(number, upper))

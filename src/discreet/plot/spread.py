@@ -68,14 +68,14 @@ def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -
             linestyle=":",
             label=f"ε = {upper_bound_text(epsilon)} at δ = {delta:g}",
         )
-    given = ""
+    condition = ""
     if distribution.infinite > _FLOOR:
-        given = ", given that the loss is finite"
+        condition = ", given that the loss is finite"
         ax.plot([], [], " ", label=f"infinite loss: probability {upper_bound_text(distribution.infinite)}")
     ax.set(yscale="log", xlabel="privacy loss", ylabel="probability" if few else "density")
     ax.set_ylim(max(_FLOOR * top, least / 5), 5 * top)
     words = (
-        f"Mean {distribution.mean:.4g}, standard deviation {math.sqrt(distribution.variance):.4g}{given}; ε is at most {upper_bound_text(epsilon)} at "
+        f"Mean {distribution.mean:.4g}, standard deviation {math.sqrt(distribution.variance):.4g}{condition}; ε is at most {upper_bound_text(epsilon)} at "
         f"δ = {delta:g}; outcomes of probability {upper_bound_text(abs(distribution.infinite))} count as revealing everything."
     )
     return finish(ax, f"The privacy loss of {guarantee!r}", words, legend="above")
@@ -85,8 +85,8 @@ def _beyond(losses: Array, epsilon: float) -> NDArray[np.bool_]:
     """Which losses are greater than the ε that is shown; one that is equal to it, but for rounding,
     is not.
     """
-    shown = float(upper_bound_text(epsilon)) if math.isfinite(epsilon) else math.inf
-    return np.asarray(losses > shown * (1 + _SAME))
+    printed = float(upper_bound_text(epsilon)) if math.isfinite(epsilon) else math.inf
+    return np.asarray(losses > printed * (1 + _SAME))
 
 
 def _atoms(distribution: LossDistribution) -> NDArray[np.bool_]:
@@ -162,9 +162,12 @@ def histogram(distribution: LossDistribution, among: NDArray[np.bool_] | None = 
     less than 1e-9.
     """
     below, above = np.cumsum(distribution.masses), np.cumsum(distribution.masses[::-1])[::-1]
-    seen = distribution.losses[(below >= _FLOOR) & (above >= _FLOOR)]
+    common = distribution.losses[(below >= _FLOOR) & (above >= _FLOOR)]
     rows = slice(None) if among is None else among
     masses, edges = np.histogram(
-        distribution.losses[rows], bins=_CELLS, range=(seen[0], seen[-1]), weights=distribution.masses[rows]
+        distribution.losses[rows],
+        bins=_CELLS,
+        range=(common[0], common[-1]),
+        weights=distribution.masses[rows],
     )
     return edges, np.asarray(masses / np.diff(edges))

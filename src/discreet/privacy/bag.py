@@ -132,9 +132,10 @@ class Bag:
 
 
 def _by_direction(entries: list[tuple[tuple[Pair, ...], int]]) -> list[Composition]:
-    ways = max(len(pairs) for pairs, _ in entries)
+    count_of_directions = max(len(pairs) for pairs, _ in entries)
     return [
-        Composition([(pairs[way % len(pairs)], count) for pairs, count in entries]) for way in range(ways)
+        Composition([(pairs[direction % len(pairs)], count) for pairs, count in entries])
+        for direction in range(count_of_directions)
     ]
 
 
@@ -145,8 +146,8 @@ def pair_of_curve(bag: Bag) -> Pair:
     bound. The true profile is convex in e^ε and below δ̂ at every knot, hence below the greatest
     convex sequence below δ̂ there, and connecting the dots of that sequence gives a pair.
     """
-    stated = [order for part, _ in bag.entries for order in getattr(part, "orders", ())]
-    orders = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1e4, 150), stated]))
+    known_orders = [order for part, _ in bag.entries for order in getattr(part, "orders", ())]
+    orders = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1e4, 150), known_orders]))
     divergence = np.array([bag.renyi(float(order)) for order in orders])
     finite = np.isfinite(divergence)
     orders, divergence = orders[finite], divergence[finite]

@@ -117,9 +117,9 @@ class GaussianShifts:
             right = high[open_ones] = np.where(above, at, high[open_ones])
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = at - (value - loss[open_ones]) / (slope * self.size * self.mu)
-            moved = np.where((step >= left) & (step <= right), step, (left + right) / 2)
-            x[open_ones] = moved
-            open_ones = open_ones[np.abs(moved - at) > 4e-16 * (1 + np.abs(at))]
+            next_point = np.where((step >= left) & (step <= right), step, (left + right) / 2)
+            x[open_ones] = next_point
+            open_ones = open_ones[np.abs(next_point - at) > 4e-16 * (1 + np.abs(at))]
             if open_ones.size == 0:
                 break
         return x

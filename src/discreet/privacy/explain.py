@@ -96,8 +96,8 @@ class Explanation:
     @property
     def conditions(self) -> str:
         """What the guarantee depends on."""
-        stated = "".join(f"; it assumes: {words}" for words in self.assumes)
-        return f"This holds if the mechanisms that ran are the ones described, with parameters fixed in advance{stated}."
+        assumptions = "".join(f"; it assumes: {words}" for words in self.assumes)
+        return f"This holds if the mechanisms that ran are the ones described, with parameters fixed in advance{assumptions}."
 
     def to_dict(self) -> dict[str, Any]:
         """The whole explanation, ready for JSON; probabilities are upper bounds with all their

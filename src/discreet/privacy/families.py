@@ -252,22 +252,22 @@ def two_gaussians(shift: float, ratio: float) -> Pair:
         if square <= 0:
             return log1mexp(epsilon) if curve > 0 else -math.inf
         half = math.sqrt(square)
-        pieces = (
+        intervals = (
             [(vertex + half, 1.0, far), (vertex - half, -1.0, far)]
             if curve > 0
             else [(vertex - half, 1.0, 2 * half)]
         )
-        log_integrals = [_integral(piece, shift, ratio, epsilon) for piece in pieces]
+        log_integrals = [_integral(interval, shift, ratio, epsilon) for interval in intervals]
         return float(np.logaddexp.reduce(log_integrals))
 
     return Pair(smooth=smooth, low=min(bottom, top), high=max(bottom, top), log_delta=log_delta)
 
 
-def _integral(piece: tuple[float, float, float], shift: float, ratio: float, epsilon: float) -> float:
+def _integral(interval: tuple[float, float, float], shift: float, ratio: float, epsilon: float) -> float:
     """log of ∫(p - e^ε q) over (start, sign, length), by Gauss-Legendre on panels that grow from
     the root, where it is zero.
     """
-    start, sign, length = piece
+    start, sign, length = interval
     nodes, weights = np.polynomial.legendre.leggauss(16)
     edges = np.concatenate([[0.0], length * np.geomspace(1e-6, 1.0, 80)])
     x = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()

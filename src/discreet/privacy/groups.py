@@ -203,8 +203,10 @@ class SampledGroupGuarantee(GroupGuarantee):
         mu = only_bag(self.step.inner).gaussian
         if mu is not None:
             shifts = comonotone.GaussianShifts(mu * (1 + 1e-13), self.step.rate, self.size)
-            ways = (divergences.of_gaussian_shifts(shifts, order, removes=way) for way in (True, False))
-            return min(bound, max(ways))
+            bounds = (
+                divergences.of_gaussian_shifts(shifts, order, removes=removes) for removes in (True, False)
+            )
+            return min(bound, max(bounds))
         return min(bound, max(divergences.of_pair(pair, order) for pair in pairs))
 
     def dominating(self) -> tuple[Pair, ...]:

@@ -102,13 +102,13 @@ def lattice_knots(pair: Pair, centre: float, flat: float, step: float, origin: f
     dense = max(_NEAR, math.ceil(min(flat / step, _MOST_DENSE)))
 
     def side(length: int) -> NDArray[np.int64]:
-        pieces, start, stride = [], 0, 1
+        runs, start, stride = [], 0, 1
         while start < length:
             stop = min(max(dense * stride, start + stride), length)
-            piece = np.arange(start + stride, stop + stride, stride, dtype=np.int64)
-            pieces.append(piece)
-            start, stride = int(piece[-1]), 2 * stride
-        return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+            run = np.arange(start + stride, stop + stride, stride, dtype=np.int64)
+            runs.append(run)
+            start, stride = int(run[-1]), 2 * stride
+        return np.concatenate(runs) if runs else np.zeros(0, np.int64)
 
     below, above = side(middle - first), side(last - middle)
     return np.concatenate([middle - below[::-1], [middle], middle + above])

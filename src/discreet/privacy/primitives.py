@@ -93,9 +93,9 @@ class Primitive(Guarantee):
 
     def _unit_words(self) -> list[str]:
         """The relation and the unit as arguments, where they are not those of every constructor."""
-        stated = {"relation": self.unit.relation, "unit": self.unit.protects}
+        words = {"relation": self.unit.relation, "unit": self.unit.protects}
         default = {"relation": Unit().relation, "unit": Unit().protects}
-        return [f"{name}={word!r}" for name, word in stated.items() if word != default[name]]
+        return [f"{name}={word!r}" for name, word in words.items() if word != default[name]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,7 +189,9 @@ class RenyiGuarantee(Primitive):
         return tuple(order for order, _ in self.points)
 
     def divergence(self, order: float) -> float:
-        return min((epsilon for stated, epsilon in self.points if stated >= order), default=math.inf)
+        return min(
+            (epsilon for known_order, epsilon in self.points if known_order >= order), default=math.inf
+        )
 
     def concentration(self) -> tuple[float, float]:
         return 0.0, math.inf

@@ -484,10 +484,10 @@ class SampledLine:
         # all weights may be off by a common factor
         shared = (weights * units).sum(axis=1, keepdims=True)
         relative = 4 * (table.x.size + 64) + units + shared
-        moved = 2 * (weights * table.digits).sum(axis=1) + 4 * np.abs(self.centres)
+        shifts = 2 * (weights * table.digits).sum(axis=1) + 4 * np.abs(self.centres)
         greatest, rise = 2 * (weights * relative).sum(axis=1), (weights * away * relative).sum(axis=1)
         counts, total = self.sampled.counts, np.zeros(t.size)
-        for times, top, slope, move in zip(counts, greatest, rise, moved, strict=True):
+        for times, top, slope, move in zip(counts, greatest, rise, shifts, strict=True):
             total += times * (np.minimum(top, slope * t) + move * t)
         return np.asarray(2 * UNIT * total + 4 * rule.error * float(counts.sum()))
 

@@ -413,20 +413,20 @@ def _least_over_orders(
     curve: Callable[[float], float],
     slack: float,
     convert: Callable[[float, float, float], float],
-    stated: list[float] | None = None,
+    orders: list[float] | None = None,
 ) -> float:
     if slack <= 0:
         return math.inf
     log_slack = math.log(slack)
-    value = _minimum(lambda order: convert(curve(order), order, log_slack), stated or [])
+    value = _minimum(lambda order: convert(curve(order), order, log_slack), orders or [])
     return max(0.0, value) * (1 + CLOSE)
 
 
-def _minimum(function: Callable[[float], float], stated: list[float]) -> float:
+def _minimum(function: Callable[[float], float], orders: list[float]) -> float:
     """The least value over orders: any order is valid, so a grid refined around its best point is
     enough.
     """
-    return min(function(order) for order in [*stated, *_orders_around(function)])
+    return min(function(order) for order in [*orders, *_orders_around(function)])
 
 
 def _orders_around(function: Callable[[float], float]) -> list[float]:

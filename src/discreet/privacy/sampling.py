@@ -61,11 +61,11 @@ class SampledGuarantee(Primitive):
         worst = super().divergence(order)
         if self.pairs() and all(pair.infinite == 0 for pair in self.pairs()):
             if base.gaussian is not None and self._theorem is _poisson_add_remove:
-                ways = (
-                    divergences.of_diluted_gaussian(base.gaussian, self.rate, order, removes=way)
-                    for way in (True, False)
+                bounds = (
+                    divergences.of_diluted_gaussian(base.gaussian, self.rate, order, removes=removes)
+                    for removes in (True, False)
                 )
-                return min(worst, max(ways), base.renyi(order))
+                return min(worst, max(bounds), base.renyi(order))
             return min(
                 worst, max(divergences.of_pair(pair, order) for pair in self.pairs()), base.renyi(order)
             )

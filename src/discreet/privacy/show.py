@@ -27,16 +27,16 @@ _WEAKER = {"noise": ROUND_FLOOR, "scale": ROUND_FLOOR}
 
 def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """The views that describe a guarantee at a glance, as (name, value)."""
-    shown = {delta: guarantee.epsilon(delta) for delta in _DELTAS}
-    if all(map(math.isinf, shown.values())):
-        shown |= [point(guarantee)]
-    epsilons = [
-        (f"ε at δ = {_all_digits(delta)}", upper_bound_text(epsilon)) for delta, epsilon in shown.items()
+    epsilons = {delta: guarantee.epsilon(delta) for delta in _DELTAS}
+    if all(map(math.isinf, epsilons.values())):
+        epsilons |= [point(guarantee)]
+    epsilon_rows = [
+        (f"ε at δ = {_all_digits(delta)}", upper_bound_text(epsilon)) for delta, epsilon in epsilons.items()
     ]
     return [
         ("what was run", repr(guarantee)),
         ("protects", str(guarantee.unit) if guarantee.group_size == 1 else _several_units(guarantee)),
-        *epsilons,
+        *epsilon_rows,
         ("advantage of an attacker", upper_bound_text(guarantee.advantage())),
         (
             "misses at 1 % false alarms, at least",
@@ -91,9 +91,9 @@ def short(guarantee: Guarantee) -> str:
 
 def text(guarantee: Guarantee) -> str:
     """The rows, aligned."""
-    shown = rows(guarantee)
-    width = max(len(name) for name, _ in shown)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in shown)
+    lines = rows(guarantee)
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 
 
 def html(guarantee: Guarantee) -> str:

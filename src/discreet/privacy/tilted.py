@@ -93,8 +93,8 @@ class TiltedDistribution:
             low, high = (at, high) if value > log_delta else (low, at)
             guess = at + (value - log_delta) / slope
             guess = guess if low < guess < high else (low + high) / 2
-            moved, at = abs(guess - at), guess
-            if moved <= tolerance * (1 + abs(at)):
+            change, at = abs(guess - at), guess
+            if change <= tolerance * (1 + abs(at)):
                 break
         return at
 

@@ -219,8 +219,8 @@ def _deltas(pair: Pair, epsilons: Array) -> Array:
 def _line(epsilon: float, delta: float, false_alarm: Array) -> Array:
     with np.errstate(divide="ignore"):
         # from 1 on nothing is left of the line
-        seen = np.exp(np.minimum(epsilon + np.log(false_alarm), 0.0)) * (1 + 1e-13)
-    steep = 1 - delta - seen
+        scaled_alarm = np.exp(np.minimum(epsilon + np.log(false_alarm), 0.0)) * (1 + 1e-13)
+    steep = 1 - delta - scaled_alarm
     return np.asarray(np.maximum(0.0, np.maximum(steep, math.exp(-epsilon) * (1 - delta - false_alarm))))
 
 

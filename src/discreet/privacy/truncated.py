@@ -141,8 +141,10 @@ def _distribution(composition: Composition, deltas: tuple[float, ...], order: fl
     )
 
 
-def _greatest(ways: list[Truncation]) -> Truncation:
+def _greatest(truncations: list[Truncation]) -> Truncation:
     """All directions and alternatives at once."""
     return Truncation(
-        max(way.delta for way in ways), max(way.greatest for way in ways), max(way.divergence for way in ways)
+        max(one_direction.delta for one_direction in truncations),
+        max(one_direction.greatest for one_direction in truncations),
+        max(one_direction.divergence for one_direction in truncations),
     )

@@ -54,8 +54,8 @@ class OneDirectionGuarantee(Primitive):
         return (pairs[self.direction % len(pairs)],) if pairs else ()
 
     def witness(self) -> tuple[Pair, ...]:
-        shown = self.inner.witness()
-        return (shown[self.direction % len(shown)],)
+        pairs = self.inner.witness()
+        return (pairs[self.direction % len(pairs)],)
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +88,9 @@ class ParallelGuarantee(Guarantee):
         # A replaced record stays in its part (two neighbours apart), or leaves one part and enters
         # another. The two parts see disjoint data, so their losses add.
         twice = [bag for part in parts for bag in part.at_distance(2).bags()]
-        leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
+        leaves, enters = (
+            [_facing(bag, direction) for part in parts for bag in part.bags()] for direction in (0, 1)
+        )
         return twice + [left + entered for left in leaves for entered in enters]
 
     def _group_of(self, size: int) -> Guarantee:
@@ -137,9 +139,9 @@ def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
     return ParallelGuarantee(frozenset(parts), relation)
 
 
-def _facing(bag: tuple[tuple[BagItem, int], ...], way: int) -> tuple[tuple[BagItem, int], ...]:
+def _facing(bag: tuple[tuple[BagItem, int], ...], direction: int) -> tuple[tuple[BagItem, int], ...]:
     return tuple(
-        (OneDirectionGuarantee(part, way, unit=part.unit), count)
+        (OneDirectionGuarantee(part, direction, unit=part.unit), count)
         for part, count in bag
         if isinstance(part, Primitive)
     )

@@ -86,8 +86,8 @@ def each(
 
 def _link_pairs(links: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """The links, by the names of their tables."""
-    named = (links or {}).items()
-    return tuple((rules.word_of("links", name), rules.word_of("links", way)) for name, way in named)
+    pairs = (links or {}).items()
+    return tuple((rules.word_of("links", name), rules.word_of("links", text)) for name, text in pairs)
 
 
 @check.arguments
@@ -168,8 +168,8 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         return _from_toml(source, given, engine)
     if not isinstance(protect, Each):
         raise _missing_unit_error(source, table)
-    for word, told in (("columns", columns), ("public", public)):
-        if told is not None and not isinstance(told, Mapping):
+    for word, mapping in (("columns", columns), ("public", public)):
+        if mapping is not None and not isinstance(mapping, Mapping):
             fix = {
                 "columns": 'columns={"days": dp.column(bounds=(0, 60))}',
                 "public": 'public={"wards": "wards.csv"}',
@@ -184,13 +184,13 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         raise rules.description_error(
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
-    known = _by_table(columns or {}, list(sources), list(public or {}))
+    columns_by_table = _by_table(columns or {}, list(sources), list(public or {}))
     return _open_tables(
         name or next(iter(sources)),
         sources,
         {key: find(part) for key, part in (public or {}).items()},
         protect,
-        known,
+        columns_by_table,
         engine=engine,
         version=version,
         budget=checked_budget(budget or {}),
@@ -198,29 +198,29 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
 
 
 def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -> Dataset:
-    told, name = toml.read(path), Path(path).name
-    twice = [key for key, value in given.items() if value is not None]
-    if twice:
+    description, name = toml.read(path), Path(path).name
+    repeated = [key for key, value in given.items() if value is not None]
+    if repeated:
         raise BadParameter(
             "DP107",
-            f"{', '.join(twice)} cannot be passed with a description in a file.",
+            f"{', '.join(repeated)} cannot be passed with a description in a file.",
             why="the file says it already, and one of the two would be ignored.",
             fix=f"write it into {name}, and call  dp.open({str(path)!r})",
         )
-    places = {**told.private, **told.public}
+    tables = {**description.private, **description.public}
     data = _open_tables(
-        told.name,
-        {key: find(place.source, place.table) for key, place in told.private.items()},
-        {key: find(place.source, place.table) for key, place in told.public.items()},
-        told.protect,
-        {key: dict(place.columns) for key, place in places.items()},
-        engine=engine or told.engine,
-        version=told.version,
-        budget=told.budget,
+        description.name,
+        {key: find(table.source, table.table) for key, table in description.private.items()},
+        {key: find(table.source, table.table) for key, table in description.public.items()},
+        description.protect,
+        {key: dict(table.columns) for key, table in tables.items()},
+        engine=engine or description.engine,
+        version=description.version,
+        budget=description.budget,
     )
-    borrowed = {key: place.borrowed for key, place in places.items() if place.borrowed}
+    borrowed = {key: table.borrowed for key, table in tables.items() if table.borrowed}
     described = replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
-    for key, text in told.views.items():
+    for key, text in description.views.items():
         described = described.view(key, text)
     return described
 
@@ -230,7 +230,7 @@ def _open_tables(
     private: Mapping[str, TableSource],
     public: Mapping[str, TableSource],
     protect: Each,
-    known: Mapping[str, Mapping[str, Column]],
+    columns_by_table: Mapping[str, Mapping[str, Column]],
     *,
     engine: str | None,
     version: str,
@@ -240,49 +240,64 @@ def _open_tables(
         raise rules.description_error(
             "public", "a private and a public table have the same name.", "rename one of them"
         )
-    ways = dict(protect.links)
-    if unknown := [key for key in ways if key not in private]:
-        near = rules.closest(unknown[0], private)
+    link_texts = dict(protect.links)
+    if unknown := [key for key in link_texts if key not in private]:
+        nearest = rules.closest(unknown[0], private)
         raise rules.description_error(
-            "links", f"there is no private table {unknown[0]}.", f'links={{"{near}": "{ways[unknown[0]]}"}}'
+            "links",
+            f"there is no private table {unknown[0]}.",
+            f'links={{"{nearest}": "{link_texts[unknown[0]]}"}}',
         )
-    links = {key: Link.parse(way) for key, way in ways.items()}
+    links = {key: Link.parse(text) for key, text in link_texts.items()}
     units = {
-        key: LINKED if links.get(key) is not None else ways.get(key, protect.column or ROW) for key in private
+        key: LINKED if links.get(key) is not None else link_texts.get(key, protect.column or ROW)
+        for key in private
     }
     private, public = (
-        {key: as_described(one, known.get(key, {})) for key, one in sources.items()}
+        {key: as_described(source, columns_by_table.get(key, {})) for key, source in sources.items()}
         for sources in (private, public)
     )
-    place = _engine({**private, **public}, units, known, engine)
+    opened_engine = _engine({**private, **public}, units, columns_by_table, engine)
     with ExitStack() as undo:
-        undo.callback(place.close)
+        undo.callback(opened_engine.close)
         tables = {}
         for key, sources in {**private, **public}.items():
-            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), sources)
+            described = _described_columns(
+                key, opened_engine.columns(key), columns_by_table.get(key, {}), units.get(key), sources
+            )
             unit = units.get(key)
-            tables[key] = Table(key, settled, unit, sources.label, sources.within, links.get(key))
-        files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
-        data = Dataset(name, tables, protect, place, version, budget, files)
+            tables[key] = Table(key, described, unit, sources.label, sources.within, links.get(key))
+        files = tuple(
+            source.files for source in (*private.values(), *public.values()) if source.files is not None
+        )
+        data = Dataset(name, tables, protect, opened_engine, version, budget, files)
         undo.pop_all()
     return data
 
 
-def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
+def _engine(
+    sources: Mapping[str, TableSource], units: Any, columns_by_table: Any, wanted: str | None
+) -> Engine:
     """The engine of all tables: the chosen one, or that of the first table."""
     first = next(iter(sources.values()))
-    kind = wanted or HOMES[first.home]
-    if kind not in HOMES.values():
+    engine_name = wanted or HOMES[first.home]
+    if engine_name not in HOMES.values():
         raise BadParameter(
             "DP105",
             f"engine={wanted!r} is not a known engine.",
             why="each engine is tested against exact arithmetic.",
-            fix=f'engine="{rules.closest(str(kind).lower(), HOMES.values())}"',
+            fix=f'engine="{rules.closest(str(engine_name).lower(), HOMES.values())}"',
         )
     session = first.handle.sparkSession if first.home == "spark" else None
     handles = {
-        key: bring(one, kind, known.get(key, {}), unit=_unit_column(units.get(key)), session=session)
-        for key, one in sources.items()
+        key: bring(
+            source,
+            engine_name,
+            columns_by_table.get(key, {}),
+            unit=_unit_column(units.get(key)),
+            session=session,
+        )
+        for key, source in sources.items()
     }
     make: dict[str, Callable[[], Engine]] = {
         "duckdb": lambda: engines.duckdb(handles, units=units),
@@ -290,7 +305,7 @@ def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: 
         "postgres": lambda: engines.postgres(one_address(sources), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
-    opened: Engine = schema.guard_opening(make[kind])
+    opened: Engine = schema.guard_opening(make[engine_name])
     return opened
 
 
@@ -304,13 +319,13 @@ def _described_columns(
     """Every column of the schema with its description."""
     for name in known:
         if name not in kinds:
-            near = rules.nearest(name, kinds)
-            fix = f'[columns.{near}],  in Python  columns={{"{near}": dp.column(…)}}'
+            nearest = rules.nearest(name, kinds)
+            fix = f'[columns.{nearest}],  in Python  columns={{"{nearest}": dp.column(…)}}'
             raise rules.description_error(f"[columns.{name}]", f"{table} has no such column.", fix)
     columns = {}
     for name, kind in kinds.items():
-        told = known.get(name, Column(name, ""))
-        wanted = told.kind or kind
+        described = known.get(name, Column(name, ""))
+        wanted = described.kind or kind
         allowed = (kind,) if name == unit else _READ_AS.get(kind, (kind,))
         if wanted not in allowed:
             raise rules.description_error(
@@ -319,7 +334,7 @@ def _described_columns(
                 f'type = "{kind}"',
                 "the type comes from the schema, so that it does not depend on the rows.",
             )
-        columns[name] = replace(told, name=name, kind=wanted)
+        columns[name] = replace(described, name=name, kind=wanted)
     return columns
 
 
@@ -327,18 +342,18 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
     """The tables, with the values that come from columns of public tables."""
     tables = dict(data.tables)
     for key, columns in borrowed.items():
-        settled = dict(tables[key].columns)
+        described = dict(tables[key].columns)
         for name, where in columns.items():
-            owner, _, listed = where.partition(".")
+            owner, _, column_name = where.partition(".")
             other = data.tables.get(owner)
-            if other is None or other.private or listed not in other.columns:
+            if other is None or other.private or column_name not in other.columns:
                 fix = 'values = "public:wards.ward"   with a section [public.wards]'
                 raise rules.description_error(
                     f"[columns.{name}] values", "the public table has no such column.", fix
                 )
-            values = [value for (value,) in data.engine.values(owner, (listed,)) if value is not None]
-            settled[name] = replace(settled[name], values=tuple(values))
-        tables[key] = replace(tables[key], columns=settled)
+            values = [value for (value,) in data.engine.values(owner, (column_name,)) if value is not None]
+            described[name] = replace(described[name], values=tuple(values))
+        tables[key] = replace(tables[key], columns=described)
     return tables
 
 
@@ -361,23 +376,29 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
 
 def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str]) -> str:
     """A fix: the entries as calls of `dp.column`, with two numbers taken for bounds."""
-    inner: dict[str, str] = {}
-    for name, told in columns.items():
-        if isinstance(told, Mapping):
+    calls: dict[str, str] = {}
+    for name, entry in columns.items():
+        if isinstance(entry, Mapping):
             continue
         pair = (
-            isinstance(told, list | tuple)
-            and len(told) == 2
-            and all(isinstance(e, int | float) for e in told)
+            isinstance(entry, list | tuple)
+            and len(entry) == 2
+            and all(isinstance(e, int | float) for e in entry)
         )
-        listed = isinstance(told, list | tuple | set) and bool(told) and all(isinstance(e, str) for e in told)
-        asked = f"bounds=({told[0]}, {told[1]})" if pair else f"values={list(told)!r}" if listed else "…"
-        inner[str(name)] = f"dp.column({asked})"
-    entries = ", ".join(f"{quoted(name)}: {told}" for name, told in inner.items())
-    if len(private) == 1 and inner:
+        listed = (
+            isinstance(entry, list | tuple | set) and bool(entry) and all(isinstance(e, str) for e in entry)
+        )
+        arguments = (
+            f"bounds=({entry[0]}, {entry[1]})" if pair else f"values={list(entry)!r}" if listed else "…"
+        )
+        calls[str(name)] = f"dp.column({arguments})"
+    entries = ", ".join(f"{quoted(name)}: {entry}" for name, entry in calls.items())
+    if len(private) == 1 and calls:
         return f"columns={{{entries}}}"
-    own = entries or "…: dp.column(…)"
-    return f"columns={{{quoted(private[0])}: {{{own}}}}}   with the name of a table: {', '.join(tables)}"
+    all_entries = entries or "…: dp.column(…)"
+    return (
+        f"columns={{{quoted(private[0])}: {{{all_entries}}}}}   with the name of a table: {', '.join(tables)}"
+    )
 
 
 def how_to_open(source: object) -> str:
@@ -390,15 +411,15 @@ def how_to_open(source: object) -> str:
 
 def _missing_unit_error(source: object, table: str) -> BadParameter:
     """The error for a missing privacy unit; a source that cannot be opened is refused first."""
-    several = source if isinstance(source, Mapping) else {"": source}
-    sources = [find(part, table) for part in several.values()]
-    shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
-    shown += f", table={quoted(table)}" if table else ""
-    units = list(dict.fromkeys(name for one in sources for name in _possible_units(one)))
+    parts = source if isinstance(source, Mapping) else {"": source}
+    sources = [find(part, table) for part in parts.values()]
+    written = quoted(str(source)) if isinstance(source, str | Path) else "source"
+    written += f", table={quoted(table)}" if table else ""
+    units = list(dict.fromkeys(name for found_source in sources for name in _possible_units(found_source)))
     named = [name for name in units if name.casefold() == "id" or name.casefold().endswith("_id")]
-    whom = named if len(named) == 1 else units or ["patient_id"]
-    fix = f"dp.open({shown}, protect=dp.each({quoted(whom[0])}, at_most=20))"
-    others = f"   (or each of: {', '.join(whom[1:])})" if len(whom) > 1 else ""
+    guesses = named if len(named) == 1 else units or ["patient_id"]
+    fix = f"dp.open({written}, protect=dp.each({quoted(guesses[0])}, at_most=20))"
+    others = f"   (or each of: {', '.join(guesses[1:])})" if len(guesses) > 1 else ""
     return BadParameter(
         "DP107",
         "protect is missing: the privacy unit of the data.",

@@ -88,7 +88,7 @@ def test_positions_in_the_first_axis_need_the_guards():
 
 
 def test_the_cross_term_of_tied_weights_matters(monkeypatch):
-    from discreet.learn.torch.pieces.tied import Tied
+    from discreet.learn.torch.pieces.rows import Tied
 
     monkeypatch.setattr(Tied, "_cross", lambda _: torch.zeros(RECORDS))
     monkeypatch.setattr(Tied, "_cross_with", lambda *_: torch.zeros(RECORDS))

@@ -12,8 +12,7 @@ from discreet.errors import RefusedTraining
 from discreet.learn.torch.clip import Clipper, _norms, _shares
 from discreet.learn.torch.noise import StepNoise
 from discreet.learn.torch.pieces.outer import Outer, Signal
-from discreet.learn.torch.pieces.rows import TableRows
-from discreet.learn.torch.pieces.tied import Tied
+from discreet.learn.torch.pieces.rows import TableRows, Tied
 from discreet.learn.torch.sums import FloatSums
 from tests.learn.torch.reference import data, small, start_run
 

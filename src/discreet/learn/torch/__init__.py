@@ -16,7 +16,7 @@ Read in this order:
     sampler.py     which records are in a batch; batches.py, records.py: how the loop sees them
     clip.py        the sum of clipped gradients of single records
     sums.py        sums, noise, the divisor; exact.py: the same in whole numbers
-    noise.py       noise on a grid; chacha.py, kernel.py: on a GPU; generators.py: dropout and augmentation
+    noise.py       noise on a grid; chacha.py: on a GPU; generators.py: dropout and augmentation
     banded.py      noise that later steps partly take back; bands.py: its numbers
     adaptive.py    a clipping norm that follows the norms
     adam.py        Adam that knows the noise

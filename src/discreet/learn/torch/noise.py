@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from discreet.learn.torch.chacha import Words32, fresh_key
+from discreet.learn.torch.chacha import Words32, add_noise, fresh_key
 from discreet.noise.source import current
 
 __all__ = ["GridScales", "StepNoise", "normals", "scales_for"]
@@ -103,8 +103,6 @@ class StepNoise:
             buffer.copy_(copy)
 
     def _on_gpu(self, buffer: torch.Tensor, scales: GridScales, divide: float) -> None:
-        from discreet.learn.torch.kernel import add_noise
-
         if self._birth != os.getpid() or self._turn == _LAST_TURN:
             self._keys, self._birth, self._turn = {}, os.getpid(), 0
         self._turn += 1

@@ -28,7 +28,7 @@ from discreet.learn.torch import internals
 from discreet.learn.torch.calls import Calls
 from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
 from discreet.learn.torch.pieces.outer import Outer, OuterBias, measure_together
-from discreet.learn.torch.pieces.tied import join_pieces
+from discreet.learn.torch.pieces.rows import join_pieces
 
 __all__ = ["Contributions", "Learned", "Make", "Tape"]
 

@@ -50,10 +50,10 @@ def laplace(epsilon: float, scale: float, middle: float, other: float) -> float:
         (0.0, middle, at_zero, -p - q, 0.0),
         (middle, math.inf, at_middle, q - p, middle),
     ]
-    pieces = (_above(*segment) for segment in segments)
+    intervals = (_above(*segment) for segment in segments)
     return _gap(
         epsilon,
-        [piece for piece in pieces if piece is not None],
+        [interval for interval in intervals if interval is not None],
         lambda low, high: _laplace_mass(low * p, high * p),
         lambda low, high: _laplace_mass((low - middle) * q, (high - middle) * q),
     )
@@ -83,8 +83,8 @@ def _above(low: float, high: float, level: float, slope: float, origin: float) -
 def _above_parabola(curve: float, slope: float, level: float) -> list[tuple[float, float]]:
     """The intervals on which curve x² + slope x + level is above zero; slope <= 0."""
     if curve == 0:
-        piece = _above(-math.inf, math.inf, level, slope, 0.0)
-        return [] if piece is None else [piece]
+        interval = _above(-math.inf, math.inf, level, slope, 0.0)
+        return [] if interval is None else [interval]
     inside = slope * slope - 4 * curve * level
     if inside <= 0:
         return [(-math.inf, math.inf)] if curve > 0 else []
@@ -95,13 +95,13 @@ def _above_parabola(curve: float, slope: float, level: float) -> list[tuple[floa
 
 def _gap(
     epsilon: float,
-    pieces: list[tuple[float, float]],
+    intervals: list[tuple[float, float]],
     mass: Callable[[float, float], float],
     other_mass: Callable[[float, float], float],
 ) -> float:
     """P(S) - e^ε Q(S) of the set S of these pieces, rounded up."""
-    p = math.fsum(mass(*piece) for piece in pieces)
-    scaled_q = math.exp(epsilon) * math.fsum(other_mass(*piece) for piece in pieces)
+    p = math.fsum(mass(*interval) for interval in intervals)
+    scaled_q = math.exp(epsilon) * math.fsum(other_mass(*interval) for interval in intervals)
     return max(0.0, p - scaled_q) + _ROUNDING * (p + scaled_q)
 
 

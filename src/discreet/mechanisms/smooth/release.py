@@ -153,11 +153,11 @@ class SmoothMechanism(Mechanism):
             raise _no_noise_error()
         return best_plan
 
-    def _smoothings(self, stated: float | None, *, has_typical: bool) -> list[float]:
+    def _smoothings(self, smoothing: float | None, *, has_typical: bool) -> list[float]:
         if isinstance(self.statistic, Custom) and isinstance(self.statistic.sensitivity, SmoothBound):
             return [float(self.statistic.sensitivity.smoothing)]
-        if stated is not None:
-            return [read_smoothing(stated)]
+        if smoothing is not None:
+            return [read_smoothing(smoothing)]
         epsilon = min(self._budget.pure, 10.0)
         shares = _SHARES if has_typical else (_DEFAULT_SHARE,)
         return [t for share in shares if (t := epsilon * share) >= LEAST_SMOOTHING]
@@ -190,11 +190,11 @@ def _budget_guarantee(budget: SmoothBudget, relation: str, unit: str) -> Guarant
 
 
 def _family_guarantee(
-    family: Family, budget: SmoothBudget, stated: Guarantee, relation: str, unit: str
+    family: Family, budget: SmoothBudget, requested: Guarantee, relation: str, unit: str
 ) -> Guarantee:
     """The stated guarantee, or a stronger one: a pure family gives pure ε also for (ε, δ) or ρ."""
     if not isinstance(family, PureFamily) or (budget.rho is None and budget.delta is None):
-        return stated
+        return requested
     return privacy.pure(budget.pure, relation=relation, unit=unit)
 
 

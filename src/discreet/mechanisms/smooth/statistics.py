@@ -174,8 +174,8 @@ class TrimmedMean(_Sorted):
     def trim_count(self, count: int) -> int:
         """The number of records trimmed at either end; at least one remains."""
         is_count = isinstance(self.trim, int)
-        stated = self.trim if is_count else math.floor(exactly(float(self.trim)) * count)
-        return int(min(stated, max(0, (count - 1) // 2)))
+        trimmed = self.trim if is_count else math.floor(exactly(float(self.trim)) * count)
+        return int(min(trimmed, max(0, (count - 1) // 2)))
 
     def measure(self, records: object, t: float) -> Measured:
         y = self.padded_numbers(records)

@@ -52,6 +52,7 @@ __all__ = [
     "quotient",
     "root",
     "unify",
+    "with_type",
     "wrong_kind_error",
 ]
 
@@ -126,8 +127,8 @@ def on_grid(term: Term, places: int | None = None) -> Expr:
             raise expression_error(
                 "a number is too close to 0.", "it would be rounded to 0.", "scale the column instead"
             )
-    at = cell_of(term, places)
-    return Constant(at, Type(NUMBER, at, at, places, null=False))
+    cell = cell_of(term, places)
+    return Constant(cell, Type(NUMBER, cell, cell, places, null=False))
 
 
 def as_number(term: Term) -> Term:
@@ -150,8 +151,8 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
     if op == "*":
         if a.type.reach.bit_length() + b.type.reach.bit_length() > _BITS:
             a, b = _coarsen(a), _coarsen(b)
-        return _with_type(expr.Arithmetic("*", a, b))
-    return _with_type(expr.Arithmetic(op, *expr.align(a, b)))
+        return with_type(expr.Arithmetic("*", a, b))
+    return with_type(expr.Arithmetic(op, *expr.align(a, b)))
 
 
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
@@ -178,7 +179,7 @@ def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x 
     short = a.type.places - b.type.places - places
     divided = expr.Quotient(a, expr.Scaled(b, b.type.places + short) if short > 0 else b, places)
     Type(NUMBER, a.type.low << divided.shift, a.type.high << divided.shift)  # raises if it does not fit
-    return _with_type(divided)
+    return with_type(divided)
 
 
 def floor(term: Term) -> Term:
@@ -206,7 +207,7 @@ def modulo(left: Term, right: Term) -> Term:
             "real numbers are rounded to a grid, where remainders have no meaning.",
             "FLOOR(days) % 7",
         )
-    return _with_type(expr.Modulo(number, int(right)))
+    return with_type(expr.Modulo(number, int(right)))
 
 
 def absolute(term: Term) -> Term:
@@ -215,7 +216,7 @@ def absolute(term: Term) -> Term:
         return abs(term)
     number = _number(term)
     mirrored = expr.Arithmetic("-", on_grid(Fraction(0), number.type.places), number)
-    return _with_type(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
+    return with_type(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
 
 
 def root(term: Term) -> Expr:
@@ -229,7 +230,7 @@ def root(term: Term) -> Expr:
     Type(NUMBER, 0, kind.reach << (_BITS - _ROOTED))
     room = _ROOTED + 1 - kind.reach.bit_length() + kind.places
     places = max(-(-kind.places // 2), min(room // 2, _SIGNIFICANT))
-    return _with_type(expr.Root(number, places))
+    return with_type(expr.Root(number, places))
 
 
 def extreme(op: str, terms: Sequence[Term]) -> Term:
@@ -237,7 +238,7 @@ def extreme(op: str, terms: Sequence[Term]) -> Term:
     if all(isinstance(term, Fraction) for term in terms):
         return (min if op == "least" else max)(terms)  # type: ignore[type-var]
     items = unify([as_ordered(term) for term in terms])
-    return _with_type(expr.Extreme(op, tuple(items)))
+    return with_type(expr.Extreme(op, tuple(items)))
 
 
 def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
@@ -255,7 +256,7 @@ def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
         finer = max(_own_places(low), _own_places(high))
         number = expr.Scaled(number, finer) if finer else number
     ends = (min(max(cell_of(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
-    return _with_type(expr.Clamp(number, *ends))
+    return with_type(expr.Clamp(number, *ends))
 
 
 def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
@@ -268,14 +269,14 @@ def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
         )
     number = _number(term)
     places = number.type.places
-    at = [cell_of(edge, places) if places else math.ceil(edge) for edge in edges]
-    if len(set(at)) < len(at) or max(map(abs, at)) > WIDEST:
+    cells = [cell_of(edge, places) if places else math.ceil(edge) for edge in edges]
+    if len(set(cells)) < len(cells) or max(map(abs, cells)) > WIDEST:
         raise expression_error(
             "two edges of BUCKET are closer together than the grid of the column, or an edge lies beyond ±2^62.",
             "such a bucket would always be empty.",
             "use edges that are farther apart, or declare more places for the column",
         )
-    return expr.Bucket(number, tuple(at))
+    return expr.Bucket(number, tuple(cells))
 
 
 def logic(op: str, terms: Sequence[Term]) -> Expr:
@@ -303,12 +304,12 @@ def case(whens: Sequence[tuple[Term, Term]], otherwise: Term) -> Expr:
     """The value of the first condition that is TRUE."""
     values = unify([*(value for _, value in whens), otherwise])
     pairs = zip((condition(when) for when, _ in whens), values, strict=False)
-    return _with_type(expr.Case(tuple(pairs), values[-1]))
+    return with_type(expr.Case(tuple(pairs), values[-1]))
 
 
 def coalesce(terms: Sequence[Term]) -> Expr:
     """The first that is not NULL."""
-    return _with_type(expr.Coalesce(tuple(unify(terms))))
+    return with_type(expr.Coalesce(tuple(unify(terms))))
 
 
 def as_ordered(term: Term) -> Term:
@@ -330,7 +331,7 @@ def wrong_kind_error(what: str, term: Term, instead: str = "") -> RefusedQuestio
     return expression_error(f"{what}, not {got}.", why, instead or _INSTEAD[kind_of(term)])
 
 
-def _with_type(built: Expr) -> Expr:
+def with_type(built: Expr) -> Expr:
     """The expression, after its type is computed: a type that leaves 64 bits is refused here and
     not later.
     """
@@ -371,8 +372,8 @@ def _to_places(number: Expr, places: int) -> Expr:
     places.
     """
     k = number.type.places - places
-    one = Constant(1 << k, Type(NUMBER, 1 << k, 1 << k, k, null=False))
-    return expr.Quotient(number, one, places)
+    divisor = Constant(1 << k, Type(NUMBER, 1 << k, 1 << k, k, null=False))
+    return expr.Quotient(number, divisor, places)
 
 
 def unify(terms: Sequence[Term]) -> list[Expr]:
@@ -387,12 +388,12 @@ def unify(terms: Sequence[Term]) -> list[Expr]:
             "make every branch a number, or every branch a text",
         )
     (kind,) = kinds
-    known = [term for term in terms if not is_null(term)]
-    items = {id(term): on_grid(term) for term in known}
+    values = [term for term in terms if not is_null(term)]
+    items = {id(term): on_grid(term) for term in values}
     if kind == NUMBER:
         items = dict(zip(items, expr.align(*items.values()), strict=True))
         places = next(iter(items.values())).type.places
-        hole = Constant(None, Type(NUMBER, 0, 0, places))
+        null = Constant(None, Type(NUMBER, 0, 0, places))
     else:
-        hole = Constant(None, replace(on_grid(known[0]).type, null=True))
-    return [hole if is_null(term) else items[id(term)] for term in terms]
+        null = Constant(None, replace(on_grid(values[0]).type, null=True))
+    return [null if is_null(term) else items[id(term)] for term in terms]

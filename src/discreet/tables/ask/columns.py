@@ -74,24 +74,26 @@ def bounded_column(
     >>> bounded_column(table, "cost", (0, 500)).type.places
     15
     """
-    known = column_of(table, column)
-    if known.kind in _NUMBERS:
-        ends = bounds or known.bounds
+    described = column_of(table, column)
+    if described.kind in _NUMBERS:
+        ends = bounds or described.bounds
         if ends is None:
-            raise _missing_bounds_error(table, known, text)
-        return Read(table.name, column, _number(known, ends))
-    return Read(table.name, column, _other(table, known, bounds or known.bounds))
+            raise _missing_bounds_error(table, described, text)
+        return Read(table.name, column, _number(described, ends))
+    return Read(table.name, column, _other(table, described, bounds or described.bounds))
 
 
 def unbounded_column(table: Table, column: str) -> Read:
     """A column for a condition: numbers, dates and moments without clamping."""
-    known = column_of(table, column)
-    if known.kind not in _NUMBERS:
-        return Read(table.name, column, _other(table, known, None))
+    described = column_of(table, column)
+    if described.kind not in _NUMBERS:
+        return Read(table.name, column, _other(table, described, None))
     places = 0
-    if known.kind != "integer":
-        places = _number(known, known.bounds).places if known.bounds else _places(known, _PLAIN)
-    return Read(table.name, column, Type(NUMBER, -WIDEST, WIDEST, places, known.null))
+    if described.kind != "integer":
+        places = (
+            _number(described, described.bounds).places if described.bounds else _places(described, _PLAIN)
+        )
+    return Read(table.name, column, Type(NUMBER, -WIDEST, WIDEST, places, described.null))
 
 
 def rows_of(table: Table, tables: Mapping[str, Table]) -> Relation:
@@ -99,14 +101,16 @@ def rows_of(table: Table, tables: Mapping[str, Table]) -> Relation:
 
     Rows that reach their units through a key are those that `Linked` describes.
     """
-    sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
-    present = tuple(
-        Not(IsNull(_nullable(unbounded_column(table, name)))) for name in sure if name != table.unit
+    never_null = [
+        name for name, column in table.columns.items() if not column.null and column.kind != "other"
+    ]
+    is_present = tuple(
+        Not(IsNull(_nullable(unbounded_column(table, name)))) for name in never_null if name != table.unit
     )
     rows = _scan(table, tables)
-    if not present:
+    if not is_present:
         return rows
-    condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
+    condition: Expr = is_present[0] if len(is_present) == 1 else Logic("and", is_present)
     return Filtered(rows, condition)
 
 
@@ -138,12 +142,15 @@ def column_of(table: Table, name: str) -> Column:
 
 def similar_names(name: str, names: Iterable[str]) -> str:
     """The most similar names first; the first ten if none is similar."""
-    known = list(names)
-    lowered = {other.lower(): other for other in known}
-    similar = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
-    if similar or len(known) == 1:
-        return " or ".join(similar or known)
-    return "one of " + ", ".join(known[:10]) if known else "another name"
+    candidates = list(names)
+    by_lower_name = {other.lower(): other for other in candidates}
+    similar = [
+        by_lower_name[match]
+        for match in difflib.get_close_matches(name.lower(), by_lower_name, n=3, cutoff=0.6)
+    ]
+    if similar or len(candidates) == 1:
+        return " or ".join(similar or candidates)
+    return "one of " + ", ".join(candidates[:10]) if candidates else "another name"
 
 
 def exact_number(value: Any) -> Fraction:
@@ -272,13 +279,13 @@ def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParamet
     name = column.name
     if table.of == "":
         return _missing_cap_error(text or name, name)
-    shown = text or name
-    inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
+    wanted = text or name
+    clamped = wanted.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
     return BadParameter(
         "DP104",
-        f"{shown} needs bounds, and none are declared.",
+        f"{wanted} needs bounds, and none are declared.",
         why="without bounds one person could change the answer without limit, so no finite noise would be enough.",
-        fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {inside}",
+        fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {clamped}",
     )
 
 

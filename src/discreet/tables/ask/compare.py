@@ -109,13 +109,13 @@ def is_in(term: Term, values: Sequence[Term]) -> Expr:
         dated = [_convert_dates(term, value)[1] for value in values]
         if any(is_null(value) or kind_of(value) != kind_of(term) for value in dated):
             raise _mixed_list_error()
-        written = [value.value if isinstance(value, Constant) else None for value in dated]
+        listed = [value.value if isinstance(value, Constant) else None for value in dated]
     else:
-        written = [_cell(value, term.type.places) for value in values]
-    if None in written:
+        listed = [_cell(value, term.type.places) for value in values]
+    if None in listed:
         raise _mixed_list_error()
-    kept = tuple(dict.fromkeys(value for value in written if value is not _NEVER))
-    return expr.IsIn(term, kept) if kept else expr.Compare("<>", term, term)
+    cells = tuple(dict.fromkeys(value for value in listed if value is not _NEVER))
+    return expr.IsIn(term, cells) if cells else expr.Compare("<>", term, term)
 
 
 def like(term: Term, pattern: Term) -> Expr:
@@ -179,8 +179,8 @@ def _cell(value: Term, places: int) -> Any:
         return None
     if places == 0 and value.denominator != 1:
         return _NEVER
-    at = cell_of(value, places)
-    return at if abs(at) <= WIDEST else _NEVER
+    cell = cell_of(value, places)
+    return cell if abs(cell) <= WIDEST else _NEVER
 
 
 def _mixed_list_error() -> Exception:
@@ -242,6 +242,6 @@ def _finer(number: Expr, places: int) -> Expr:
     shift = places - number.type.places
     if shift == 0:
         return number
-    most = WIDEST >> shift
-    fits = number if number.type.reach <= most else expr.Clamp(number, -most, most)
-    return expr.Scaled(fits, places)
+    largest = WIDEST >> shift
+    clipped = number if number.type.reach <= largest else expr.Clamp(number, -largest, largest)
+    return expr.Scaled(clipped, places)

@@ -12,13 +12,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from discreet.tables.data import expr as e
-from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
+from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read, leaves
 from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation, Windowed
 from discreet.tables.data.types import WIDEST, Type
 
 __all__ = [
     "Ends",
-    "all_parts",
     "conditions_of",
     "ends_by",
     "is_same",
@@ -83,10 +82,10 @@ def ends_by(condition: Expr, expr: Expr) -> Ends | None:
     return _regrid(left, low, high, expr)
 
 
-def is_same(one: Expr, other: Expr) -> bool:
-    if isinstance(one, Read) and isinstance(other, Read):
-        return (one.table, one.column) == (other.table, other.column)
-    return one == other
+def is_same(expr: Expr, other_expr: Expr) -> bool:
+    if isinstance(expr, Read) and isinstance(other_expr, Read):
+        return (expr.table, expr.column) == (other_expr.table, other_expr.column)
+    return expr == other_expr
 
 
 def _regrid(read: Expr, low: int, high: int, expr: Expr) -> Ends:
@@ -109,7 +108,7 @@ def _move_point(cell: int, shift: int) -> int:
 
 def may_hold_beyond(condition: Expr, part: Read, beyond: Ends) -> bool:
     """Whether a condition may be TRUE for values of a column between these ends, beyond its bounds."""
-    reads = [read for read in all_parts(condition) if isinstance(read, Read) and is_same(read, part)]
+    reads = [read for read in leaves(condition) if is_same(read, part)]
     # Where the column is clamped in the condition too, a value beyond the bounds is that of the bound.
     if all(part.of.low <= read.of.low and read.of.high <= part.of.high for read in reads):
         return False
@@ -159,8 +158,12 @@ def needed_columns(condition: Expr) -> frozenset[tuple[str, str]]:
             return _strict(inner.of)
         return _strict(inner)
     if isinstance(condition, e.Logic):
-        parts = [needed_columns(item) for item in condition.items]
-        return frozenset().union(*parts) if condition.op == "and" else frozenset.intersection(*parts)
+        columns_of_items = [needed_columns(item) for item in condition.items]
+        return (
+            frozenset().union(*columns_of_items)
+            if condition.op == "and"
+            else frozenset.intersection(*columns_of_items)
+        )
     return _strict(condition)
 
 
@@ -182,13 +185,7 @@ def rebuild(expr: Expr, make: Callable[[Expr], Expr]) -> Expr:
         return tuple(inside(part) for part in value) if isinstance(value, tuple) else value
 
     return (
-        replace(expr, **{one.name: inside(getattr(expr, one.name)) for one in fields(expr)})
+        replace(expr, **{held.name: inside(getattr(expr, held.name)) for held in fields(expr)})
         if expr.parts
         else expr
     )
-
-
-def all_parts(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    for part in expr.parts:
-        yield from all_parts(part)

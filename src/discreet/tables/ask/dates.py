@@ -9,14 +9,21 @@ moment in UTC; a column without a time zone means UTC.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
 import numpy as np
 
-from discreet.tables.ask.build import Term, expression_error, is_null, kind_of, on_grid, wrong_kind_error
+from discreet.tables.ask.build import (
+    Term,
+    expression_error,
+    is_null,
+    kind_of,
+    on_grid,
+    with_type,
+    wrong_kind_error,
+)
 from discreet.tables.data import civil, expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.rules import closest
@@ -156,8 +163,8 @@ def shift(term: Term, by: Interval) -> Expr:
     cells = by.days if of.type.kind == DATE else by.days * civil.DAY + by.micros
     if not cells:
         return of
-    moved = expr.Shifted(of, cells)
-    return _constant(of.value + cells, of.type.kind) if isinstance(of, Constant) else _with_type(moved)
+    shifted = expr.Shifted(of, cells)
+    return _constant(of.value + cells, of.type.kind) if isinstance(of, Constant) else with_type(shifted)
 
 
 def _by_months(of: Expr, months: int) -> Expr:
@@ -165,17 +172,15 @@ def _by_months(of: Expr, months: int) -> Expr:
     first, last = of.type.low // unit, of.type.high // unit
     if last - first > _MOST_DAYS or abs(months) > 12 * 10_000:
         raise _many_years_error("months have different lengths, and each of them is a part of the question.")
-    listed = np.arange(first, last + 1, dtype=np.int64)
-    moved = civil.shift_months(listed, months) - listed
-    changes = np.flatnonzero(np.diff(moved)) + 1
+    all_days = np.arange(first, last + 1, dtype=np.int64)
+    days_added = civil.shift_months(all_days, months) - all_days
+    changes = np.flatnonzero(np.diff(days_added)) + 1
     if len(changes) > _MOST_STEPS:
         raise _many_years_error("months have different lengths, and each of them is a part of the question.")
-    edges = tuple(int(day) * unit for day in listed[changes])
-    values = tuple(int(days) * unit for days in moved[[0, *changes.tolist()]])
+    edges = tuple(int(day) * unit for day in all_days[changes])
+    values = tuple(int(days) * unit for days in days_added[[0, *changes.tolist()]])
     steps = expr.Steps(of, edges, values)
-    return (
-        _constant(steps.value_at(of.value), of.type.kind) if isinstance(of, Constant) else _with_type(steps)
-    )
+    return _constant(steps.value_at(of.value), of.type.kind) if isinstance(of, Constant) else with_type(steps)
 
 
 def at_time_zone(term: Term, zone: str) -> Expr:
@@ -183,7 +188,7 @@ def at_time_zone(term: Term, zone: str) -> Expr:
     of = _require_dated(term)
     if of.type.kind == DATE:
         raise wrong_kind_error("AT TIME ZONE needs a timestamp", of)
-    if any(isinstance(part, expr.Steps) and part.zone for part in _all_parts(of)):
+    if any(isinstance(part, expr.Steps) and part.zone for part in expr.all_parts(of)):
         raise expression_error(
             "AT TIME ZONE is used on the clock of a time zone.",
             "it converts a moment in UTC, and a moment can be converted once.",
@@ -195,20 +200,20 @@ def at_time_zone(term: Term, zone: str) -> Expr:
             "its clock comes from the time zone database of Python.",
             f"AT TIME ZONE '{closest(zone, sorted(civil.zone_names()))}'",
         )
-    near = of.type.low >= _EARLIEST and of.type.high <= _LATEST
-    if not near or (of.type.high - of.type.low) // civil.DAY > 366 * _MOST_YEARS:
+    is_near = of.type.low >= _EARLIEST and of.type.high <= _LATEST
+    if not is_near or (of.type.high - of.type.low) // civil.DAY > 366 * _MOST_YEARS:
         raise _many_years_error(
             "the clock of a zone changes each year, and each change is a part of the question."
         )
     edges, offsets = civil.transitions(zone, of.type.low, of.type.high)
     steps = expr.Steps(of, edges, offsets, zone)
-    return _constant(steps.value_at(of.value), MOMENT) if isinstance(of, Constant) else _with_type(steps)
+    return _constant(steps.value_at(of.value), MOMENT) if isinstance(of, Constant) else with_type(steps)
 
 
 def days_between(left: Term, right: Term) -> Expr:
     """left - right: the days between two dates."""
     if kind_of(left) == kind_of(right) == DATE:
-        return _with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))
+        return with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))
     raise expression_error(
         "a difference of moments is no number.",
         "its unit has to be named.",
@@ -221,17 +226,17 @@ def difference(part: str, start: Term, stop: Term) -> Expr:
     if part in _MONTH_NAMES:
         per = _MONTH_NAMES[part]
         numbers = [_count_since_zero(part, per, to_date(end)) for end in (stop, start)]
-        return _with_type(expr.Arithmetic("-", *numbers))
+        return with_type(expr.Arithmetic("-", *numbers))
     if part not in civil.TRUNCATED:
         raise expression_error(
             f"{part} is no unit in which dates can be counted.",
             "every engine must give the same number.",
             f"DATE_DIFF('day', came_on, left_on)   or, in its place, one of {', '.join(civil.TRUNCATED)}",
         )
-    first, last = truncate(part, start), truncate(part, stop)
-    gap = _with_type(expr.Arithmetic("-", last, first))
+    start_day, stop_day = truncate(part, start), truncate(part, stop)
+    distance = with_type(expr.Arithmetic("-", stop_day, start_day))
     length = civil.TRUNCATED[part] if part in _CLOCK else 7 if part == "week" else 1
-    return gap if length == 1 else _with_type(expr.Quotient(gap, _whole(length or 1)))
+    return distance if length == 1 else with_type(expr.Quotient(distance, _whole(length or 1)))
 
 
 _MONTH_NAMES = {"year": 1, "quarter": 4, "month": 12}
@@ -257,18 +262,6 @@ def _require_dated(term: Term) -> Expr:
 
 def _constant(cells: int, kind: str) -> Constant:
     return Constant(cells, Type(kind, cells, cells, null=False))
-
-
-def _with_type(built: Expr) -> Expr:
-    """The expression, after its type is computed: one that leaves 64 bits is refused here."""
-    assert built.type.kind
-    return built
-
-
-def _all_parts(of: Expr) -> Iterator[Expr]:
-    yield of
-    for part in of.parts:
-        yield from _all_parts(part)
 
 
 def _many_years_error(why: str) -> Exception:

@@ -73,9 +73,9 @@ class Facts:
         """Between which cells conditions leave an ordered expression."""
         low, high = -WIDEST, WIDEST
         for condition in self.conditions:
-            found = ends_by(condition, expr)
-            if found is not None:
-                low, high = max(low, found[0]), min(high, found[1])
+            stated_ends = ends_by(condition, expr)
+            if stated_ends is not None:
+                low, high = max(low, stated_ends[0]), min(high, stated_ends[1])
         return low, high
 
     def is_present(self, read: Read) -> bool:
@@ -99,8 +99,8 @@ def domain(expr: Expr, facts: Facts) -> tuple[Any, ...] | None:
     ]
     first = dict.fromkeys(_python(value.value, value.type) for value in branches)
     missing = (None,) if None in listed else ()
-    rest = (value for value in listed if value not in first and value is not None)
-    return (*(value for value in first if value in listed and value is not None), *rest, *missing)
+    unlisted = (value for value in listed if value not in first and value is not None)
+    return (*(value for value in first if value in listed and value is not None), *unlisted, *missing)
 
 
 def joint_domain(exprs: Sequence[Expr], facts: Facts) -> list[tuple[Any, ...]] | None:
@@ -114,12 +114,16 @@ def joint_domain(exprs: Sequence[Expr], facts: Facts) -> list[tuple[Any, ...]] |
     rows = dict.fromkeys(zip(*columns, strict=True))
     if len(rows) > MOST and not search.has_list:
         return None
-    named = [tuple(_python(cell, expr.type) for cell, expr in zip(row, exprs, strict=True)) for row in rows]
-    bare = [isinstance(expr, Read) and search.is_listed(expr) for expr in exprs]
-    kept = [
-        row for row in named if not any(one and part is None for one, part in zip(bare, row, strict=True))
+    rows_of_values = [
+        tuple(_python(cell, expr.type) for cell, expr in zip(row, exprs, strict=True)) for row in rows
     ]
-    return kept if any(bare) else sorted_groups(kept)
+    is_listed = [isinstance(expr, Read) and search.is_listed(expr) for expr in exprs]
+    possible = [
+        row
+        for row in rows_of_values
+        if not any(listed and part is None for listed, part in zip(is_listed, row, strict=True))
+    ]
+    return possible if any(is_listed) else sorted_groups(possible)
 
 
 def shared_parts(exprs: Sequence[Expr], facts: Facts) -> list[list[int]]:
@@ -127,14 +131,14 @@ def shared_parts(exprs: Sequence[Expr], facts: Facts) -> list[list[int]]:
     search = _Search(facts, exprs)
     groups: list[tuple[set[Expr | tuple[str, str]], list[int]]] = []
     for place, expr in enumerate(exprs):
-        mine, places = {_name(part) for part in search.parts_of(expr) or ()}, [place]
-        apart = []
-        for parts, others in groups:
-            if parts & mine:
-                mine, places = mine | parts, others + places
+        own_parts, places = {_name(part) for part in search.parts_of(expr) or ()}, [place]
+        disjoint = []
+        for parts, other_places in groups:
+            if parts & own_parts:
+                own_parts, places = own_parts | parts, other_places + places
             else:
-                apart.append((parts, others))
-        groups = [*apart, (mine, places)]
+                disjoint.append((parts, other_places))
+        groups = [*disjoint, (own_parts, places)]
     return sorted(sorted(places) for _, places in groups)
 
 
@@ -184,7 +188,7 @@ class _Search:
                 return None
             for part in listed:
                 parts[_name(part)] = _wider(parts.get(_name(part)), part)
-        sizes = [len(found.null) for part in parts.values() if (found := self.candidates(part)) is not None]
+        sizes = [len(values.null) for part in parts.values() if (values := self.candidates(part)) is not None]
         few = len(sizes) == len(parts) and (len(sizes) == 1 or math.prod(sizes) <= _TRIED)
         return tuple(parts.values()) if few else None
 
@@ -203,11 +207,11 @@ class _Search:
         return sure and self._list_of(read) is not None
 
     def _list_of(self, read: Read) -> Values | None:
-        at, found = (read.table, read.column), self.facts.declared
-        if at not in found:
+        at, declared = (read.table, read.column), self.facts.declared
+        if at not in declared:
             values = self._declared_values(read)
-            found[at] = None if values is None else _values(values, read)
-        return found[at]
+            declared[at] = None if values is None else _values(values, read)
+        return declared[at]
 
     def _declared_values(self, read: Read) -> list[Any] | None:
         """The values of a description, of a list in WHERE, of a joined table or of a public table."""
@@ -259,12 +263,14 @@ class _Search:
             return None
         edges: set[int] = {kind.low, kind.high}
         for expr in (*self.exprs, *self.facts.conditions):
-            found = _compared_with(expr, part)
-            if found is None:
+            edges_of_part = _compared_with(expr, part)
+            if edges_of_part is None:
                 return None
-            edges |= found
-        near = {min(max(edge + step, kind.low), kind.high) for edge in edges for step in (-1, 0, 1)}
-        return sorted(near) if len(near) <= MOST else None
+            edges |= edges_of_part
+        cells_near_edges = {
+            min(max(edge + step, kind.low), kind.high) for edge in edges for step in (-1, 0, 1)
+        }
+        return sorted(cells_near_edges) if len(cells_near_edges) <= MOST else None
 
     # --- combinations --------------------------------------------------------------------------------
 
@@ -275,38 +281,38 @@ class _Search:
         sizes = [len(values.null) for values in lists]
         length = int(np.prod(sizes, dtype=np.int64))
         places = np.unravel_index(np.arange(length), sizes) if sizes else ()
-        tried = [values.take(at) for values, at in zip(lists, places, strict=True)]
-        assignment = _assignment(parts, tried, length)
-        kept = np.ones(length, dtype=np.bool_)
+        values_tried = [values.take(at) for values, at in zip(lists, places, strict=True)]
+        assignment = _assignment(parts, values_tried, length)
+        is_allowed = np.ones(length, dtype=np.bool_)
         for condition in self.facts.conditions:
             if assignment.covers(condition):
                 holds = evaluate(condition, assignment)
                 # Where a column stands for all values beyond its bounds, the condition says nothing.
-                pairs = zip(parts, tried, strict=True)
+                pairs = zip(parts, values_tried, strict=True)
                 unsure = [self._stands_for_more(part, values, condition) for part, values in pairs]
-                kept &= reduce(np.logical_or, unsure, holds.cells & ~holds.null)
-        chosen = np.flatnonzero(kept)
-        return _assignment(parts, [values.take(chosen) for values in tried], len(chosen))
+                is_allowed &= reduce(np.logical_or, unsure, holds.cells & ~holds.null)
+        chosen = np.flatnonzero(is_allowed)
+        return _assignment(parts, [values.take(chosen) for values in values_tried], len(chosen))
 
     def _stands_for_more(self, part: Expr, values: Values, condition: Expr) -> NDArray[np.bool_]:
         """Where a column is at a bound, and a condition may be TRUE for values beyond it."""
-        more = np.zeros(len(values.null), dtype=np.bool_)
+        stands_for_more = np.zeros(len(values.null), dtype=np.bool_)
         if not isinstance(part, Read) or not part.of.is_ordered or self._list_of(part) is not None:
-            return more
+            return stands_for_more
         low, high = self.facts.ends(part)
         for bound, beyond in (
             (part.of.low, (low, part.of.low - 1)),
             (part.of.high, (part.of.high + 1, high)),
         ):
             if beyond[0] <= beyond[1] and may_hold_beyond(condition, part, beyond):
-                more |= (values.cells == bound) & ~values.null
-        return more
+                stands_for_more |= (values.cells == bound) & ~values.null
+        return stands_for_more
 
 
 def _assignment(parts: Sequence[Expr], values: Sequence[Values], length: int) -> Assignment:
     pairs = list(zip(parts, values, strict=True))
-    columns = {_name(part): found for part, found in pairs if isinstance(part, Read)}
-    return Assignment(columns, {part: found for part, found in pairs if not isinstance(part, Read)}, length)
+    columns = {_name(part): tried for part, tried in pairs if isinstance(part, Read)}
+    return Assignment(columns, {part: tried for part, tried in pairs if not isinstance(part, Read)}, length)
 
 
 def _name(part: Expr) -> Any:
@@ -314,13 +320,13 @@ def _name(part: Expr) -> Any:
     return (part.table, part.column, part.of.places) if isinstance(part, Read) else part
 
 
-def _wider(one: Expr | None, other: Expr) -> Expr:
+def _wider(read: Expr | None, other_read: Expr) -> Expr:
     """The wider of two ways to read a column."""
-    if one is None or not isinstance(one, Read) or not isinstance(other, Read):
-        return other
-    a, b = one.of, other.of
+    if read is None or not isinstance(read, Read) or not isinstance(other_read, Read):
+        return other_read
+    a, b = read.of, other_read.of
     both = Type(a.kind, min(a.low, b.low), max(a.high, b.high), a.places, a.null or b.null)
-    return Read(one.table, one.column, both)
+    return Read(read.table, read.column, both)
 
 
 def _compared_with(expr: Expr, column: Read) -> set[int] | None:
@@ -330,10 +336,10 @@ def _compared_with(expr: Expr, column: Read) -> set[int] | None:
     edges: set[int] = set()
     for part in expr.parts:
         if not isinstance(part, Read) or _name(part) != _name(column):
-            found = _compared_with(part, column)
-            if found is None:
+            edges_of_part = _compared_with(part, column)
+            if edges_of_part is None:
                 return None
-            edges |= found
+            edges |= edges_of_part
             continue
         edges |= {part.of.low, part.of.high}
         constants = [other for other in expr.parts if isinstance(other, Constant)]

@@ -167,11 +167,13 @@ class Query(QueryMethods):
     def _among(self) -> list[Expression]:
         """The conditions that rows are in one of the listed groups."""
         conditions = []
-        for at, (_, of) in enumerate(self.keys if self.listed is not None else ()):
-            values = list(dict.fromkeys(group[at] for group in self.listed or ()))
-            known = [value for value in values if value is not None]
-            among = of.is_in(known) if known else of.is_null()
-            conditions.append(among | of.is_null() if known and len(known) < len(values) else among)
+        for place, (_, of) in enumerate(self.keys if self.listed is not None else ()):
+            values = list(dict.fromkeys(group[place] for group in self.listed or ()))
+            not_null = [value for value in values if value is not None]
+            is_listed = of.is_in(not_null) if not_null else of.is_null()
+            conditions.append(
+                is_listed | of.is_null() if not_null and len(not_null) < len(values) else is_listed
+            )
         return conditions
 
 
@@ -271,12 +273,12 @@ def _with_groups(question: Question, listed: tuple[tuple[Any, ...], ...] | None)
 
 def _with_mode_values(data: Dataset, table: str, wanted: Sequence[AggregateSpec]) -> Dataset:
     """The data set with the values of each mode as the values of its column."""
-    columns, stated = dict(data.tables[table].columns), dict[str, Any]()
+    columns, values_by_column = dict(data.tables[table].columns), dict[str, Any]()
     for spec in wanted:
         if spec.values is None:
             continue
         name = spec.of if isinstance(spec.of, str) else ""
-        if name not in columns or stated.setdefault(name, spec.values) != spec.values:
+        if name not in columns or values_by_column.setdefault(name, spec.values) != spec.values:
             raise BadParameter(
                 "DP107",
                 "values of a mode must belong to one column, and have one list.",
@@ -339,13 +341,17 @@ def _unit_pair(ours: Table, other: Table) -> dict[str, str]:
     """The columns by which rows of two private tables belong to the same unit: the unit, or a link."""
     if ours.unit in ours.columns and other.unit in other.columns:
         return {str(ours.unit): str(other.unit)}
-    here, there = ours.link, other.link
-    if here is not None and here.table == other.name:
-        return {here.column: here.key}
-    if there is not None and there.table == ours.name:
-        return {there.key: there.column}
-    if here is not None and there is not None and (here.table, here.key) == (there.table, there.key):
-        return {here.column: there.column}
+    our_link, their_link = ours.link, other.link
+    if our_link is not None and our_link.table == other.name:
+        return {our_link.column: our_link.key}
+    if their_link is not None and their_link.table == ours.name:
+        return {their_link.key: their_link.column}
+    if (
+        our_link is not None
+        and their_link is not None
+        and (our_link.table, our_link.key) == (their_link.table, their_link.key)
+    ):
+        return {our_link.column: their_link.column}
     return {}
 
 

@@ -102,5 +102,5 @@ def column_names(of: ReleasedExpression) -> set[str]:
 def quotient_columns(of: ReleasedExpression) -> set[str]:
     """The released columns that are divided with, or compared with, another one."""
     compares = isinstance(of, ReleasedOperation) and of.op in {"/", "=", "<>", "<", "<=", ">", ">="}
-    here = column_names(of) if compares else set()
-    return (here if len(here) > 1 else set()).union(*map(quotient_columns, read_parts(of)))
+    combined = column_names(of) if compares else set()
+    return (combined if len(combined) > 1 else set()).union(*map(quotient_columns, read_parts(of)))

@@ -56,6 +56,7 @@ __all__ = [
     "Steps",
     "Truncated",
     "align",
+    "all_parts",
     "leaves",
 ]
 
@@ -76,12 +77,16 @@ class Expr(ABC):
         return tuple(inner for value in held for inner in _inside(value))
 
 
+def all_parts(expr: Expr) -> Iterator[Expr]:
+    """An expression, and everything that it is made of."""
+    yield expr
+    for part in expr.parts:
+        yield from all_parts(part)
+
+
 def leaves(expr: Expr) -> Iterator[Read]:
     """The columns that an expression reads."""
-    if isinstance(expr, Read):
-        yield expr
-    for part in expr.parts:
-        yield from leaves(part)
+    return (part for part in all_parts(expr) if isinstance(part, Read))
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 
     base.py      what every piece answers, small pieces that are kept whole, rounding units
     outer.py     Σ_t g_t a_tᵀ of linear layers, and its norm without the gradient
-    rows.py      rows of a table, of embeddings
+    rows.py      rows of a table; one parameter, several uses
     patches.py   Σ_t g_t u_tᵀ of convolutions, with patches u_t
-    tied.py      one parameter, several uses
 
 Pieces know tensors only. The tape (`tape.py`) collects them, and the rules (`rules/`) make them.
 """

@@ -109,16 +109,9 @@ def instance_norm(
             use, weight, "instance_norm with running statistics", "track_running_stats=False"
         )
 
-    normal = partial(
-        functional.instance_norm,
-        running_mean=running_mean,
-        running_var=running_var,
-        use_input_stats=use_input_stats,
-        momentum=momentum,
-        eps=eps,
-    )
-    out = normal(x, weight=use.value(weight), bias=use.value(bias))
-    return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
+    settings: dict[str, Any] = {"momentum": momentum, "eps": eps, "use_input_stats": use_input_stats}
+    normal = partial(functional.instance_norm, running_mean=running_mean, running_var=running_var, **settings)
+    return _tap_channels(use, x, weight, bias, normal)
 
 
 def batch_norm(
@@ -138,16 +131,9 @@ def batch_norm(
             use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"
         )
 
-    normal = partial(
-        functional.batch_norm,
-        running_mean=running_mean,
-        running_var=running_var,
-        training=False,
-        momentum=momentum,
-        eps=eps,
-    )
-    out = normal(x, weight=use.value(weight), bias=use.value(bias))
-    return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
+    settings: dict[str, Any] = {"momentum": momentum, "eps": eps}
+    normal = partial(functional.batch_norm, running_mean=running_mean, running_var=running_var, **settings)
+    return _tap_channels(use, x, weight, bias, normal)
 
 
 def prelu(use: Use, x: Tensor, weight: Any) -> Tensor:
@@ -161,6 +147,12 @@ def prelu(use: Use, x: Tensor, weight: Any) -> Tensor:
         return Dense(_sum_over_positions(slopes, (1,))), None
 
     return use.tap(out, (weight, None), pieces, x)
+
+
+def _tap_channels(use: Use, x: Tensor, weight: Any, bias: Any, normal: Callable[..., Tensor]) -> Tensor:
+    """Tap x̂·w + b with one scale and one shift for each channel."""
+    out = normal(x, weight=use.value(weight), bias=use.value(bias))
+    return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
 def _tap_scale_and_shift(

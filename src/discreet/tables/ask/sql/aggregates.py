@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -74,11 +73,11 @@ class _Call:
 
     rows: SelectedRows
     name: str
-    arguments: list[Any]
+    arguments: list[exp.Expression]
     order: exp.Expression | None
     text: str
 
-    def only_argument(self) -> Any:
+    def only_argument(self) -> exp.Expression:
         """Its only argument."""
         if len(self.arguments) != 1 or self.order is not None:
             raise self.arguments_error()
@@ -100,7 +99,7 @@ class _Call:
         )
 
 
-def _unwrap(node: exp.Expression) -> tuple[Any, Any | None, Any | None]:
+def _unwrap(node: exp.Expression) -> tuple[exp.Expression, exp.Expression | None, exp.Expression | None]:
     """The call itself, the condition of its FILTER, and the expression of its WITHIN GROUP."""
     condition = order = None
     if isinstance(node, exp.Filter):
@@ -163,7 +162,7 @@ def _count(call: _Call) -> Aggregate:
     return Aggregate("count_of", of, name=f"count_{short_name(node)}")
 
 
-def _units(call: _Call, nodes: list[Any]) -> Aggregate:
+def _units(call: _Call, nodes: list[exp.Expression]) -> Aggregate:
     ref = call.rows.scope.column(nodes[0]) if len(nodes) == 1 else None
     if ref is not None and ref.is_unit and ref.optional:
         raise optional_unit_error(nodes[0], call.rows.scope)

@@ -7,9 +7,9 @@ units and zones belong to the question.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DATE_FORMS", "DATE_FUNCTIONS", "add", "at_time_zone", "date_part", "extract", "subtract"]
 
-Arguments = list[Any]
+Arguments = list[exp.Expression]
+Maker = Callable[["Scalar", Arguments], Term]
 #: Names of parts that mean the same.
 _ALIASES = {
     "dayofyear": "doy",
@@ -136,7 +137,7 @@ def _part_name(name: str) -> str:
     return _ALIASES.get(lowered, single if single in DATE_PARTS else lowered)
 
 
-def _quoted_part(node: Any, example: str) -> str:
+def _quoted_part(node: exp.Expression, example: str) -> str:
     """The name of a part, as a text in quotes or as a bare word."""
     if isinstance(node, exp.Literal) and node.args.get("is_string"):
         return _part_name(node.this)
@@ -162,7 +163,7 @@ def _difference(scalar: Scalar, arguments: Arguments) -> Term:
     return dates.difference(part, scalar.term(arguments[1]), scalar.term(arguments[2]))
 
 
-def _shift_by(sign: int) -> Any:
+def _shift_by(sign: int) -> Maker:
     def make(scalar: Scalar, arguments: Arguments) -> Term:
         by = _bare(arguments[1])
         moved = _interval(by) if isinstance(by, exp.Interval) else _days(scalar.term(by))
@@ -171,7 +172,7 @@ def _shift_by(sign: int) -> Any:
     return make
 
 
-def _single(name: str) -> Any:
+def _single(name: str) -> Maker:
     return lambda scalar, arguments: date_part(scalar, name, arguments[0])
 
 
@@ -180,7 +181,7 @@ def _names() -> Sequence[str]:
 
 
 #: Functions of dates: their least and greatest number of arguments, and what builds the term.
-DATE_FUNCTIONS: dict[str, tuple[int, int, Any]] = {
+DATE_FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "DATE_TRUNC": (2, 2, _truncate),
     "DATE_PART": (2, 2, _date_part),
     "DATE_DIFF": (3, 3, _difference),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -51,7 +51,7 @@ _MOST_BUCKETS = 10_000
 _MOST_POWER = 8
 _MOST_CHARACTERS = 1_000_000
 
-Arguments = list[Any]
+Arguments = list[exp.Expression]
 
 
 def call(scalar: Scalar, node: exp.Expression) -> Term:

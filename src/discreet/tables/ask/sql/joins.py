@@ -12,8 +12,9 @@ leaves nothing out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -57,7 +58,7 @@ class JoinClause:
     item: FromItem
     relation: Relation | None
     known: Known = field(default_factory=dict)
-    conditions: tuple[Any, ...] = ()
+    conditions: tuple[exp.Expression, ...] = ()
 
     @property
     def table(self) -> Table:
@@ -92,14 +93,14 @@ def join_rows(selected: SelectedRows, join: JoinClause) -> None:
             "JOIN wards AS w",
         )
     wider = NameScope(scope.dataset, [*scope.sources, join.item], set(scope.merged), scope.outer)
-    pairs, rest = _equalities(join, scope, wider)
+    pairs, conditions = _equalities(join, scope, wider)
     if join.node.args.get("using"):
-        named = [column for _, column in pairs if join.side not in {"right", "full"} or column.is_unit]
-        wider.merged.update(column.column for column in named)
+        merged = [column for _, column in pairs if join.side not in {"right", "full"} or column.is_unit]
+        wider.merged.update(column.column for column in merged)
     if join.relation is None:
-        _look_up(selected, join, wider, pairs, rest)
+        _look_up(selected, join, wider, pairs, conditions)
     else:
-        _pair_up(selected, join, wider, pairs, rest)
+        _pair_up(selected, join, wider, pairs, conditions)
 
 
 def _check_form(join: JoinClause) -> None:
@@ -125,10 +126,14 @@ def _check_form(join: JoinClause) -> None:
     )
 
 
-Pair = tuple[Any, ColumnRef]
+#: An expression before the join, and the column of the new table that it must equal.
+Pair = tuple[exp.Expression, ColumnRef]
+Side = TypeVar("Side", bound=Expr)
 
 
-def _equalities(join: JoinClause, scope: NameScope, wider: NameScope) -> tuple[list[Pair], list[Any]]:
+def _equalities(
+    join: JoinClause, scope: NameScope, wider: NameScope
+) -> tuple[list[Pair], list[exp.Expression]]:
     """The pairs (expression before the join, column of the new table) that must be equal, and the
     other conditions.
     """
@@ -139,19 +144,21 @@ def _equalities(join: JoinClause, scope: NameScope, wider: NameScope) -> tuple[l
     return pairs_of(join.conditions, wider, [join.item])
 
 
-def pairs_of(nodes: Any, wider: NameScope, added: list[FromItem]) -> tuple[list[Pair], list[Any]]:
+def pairs_of(
+    nodes: Iterable[exp.Expression], wider: NameScope, added: list[FromItem]
+) -> tuple[list[Pair], list[exp.Expression]]:
     """Conditions as pairs of an expression and a column of the added items, and the others."""
-    pairs, rest = [], []
+    pairs, others = [], []
     for node in nodes:
         pair = _pair(node, wider, added) if isinstance(node, exp.EQ) else None
         if pair is None:
-            rest.append(node)
+            others.append(node)
         else:
             pairs.append(pair)
-    return pairs, rest
+    return pairs, others
 
 
-def _required_column(scope: NameScope, column: Any) -> ColumnRef:
+def _required_column(scope: NameScope, column: exp.Expression) -> ColumnRef:
     ref = scope.column(column)
     assert ref is not None
     return ref
@@ -176,7 +183,11 @@ def _among(item: FromItem, items: list[FromItem]) -> bool:
 
 
 def _pair_up(
-    selected: SelectedRows, join: JoinClause, wider: NameScope, pairs: list[Pair], rest: list[Any]
+    selected: SelectedRows,
+    join: JoinClause,
+    wider: NameScope,
+    pairs: list[Pair],
+    conditions: list[exp.Expression],
 ) -> None:
     """The rows with those of another private relation that belong to the same unit."""
     assert join.relation is not None
@@ -195,12 +206,12 @@ def _pair_up(
         if not (_is_unit(scope, before) and column.is_unit)
     )
     other, condition = join.relation, None
-    if side != "inner" and rest:
-        other, condition = _within_join(join, wider, rest)
-        rest = []
+    if side != "inner" and conditions:
+        other, condition = _within_join(join, wider, conditions)
+        conditions = []
     if side == "right":
-        turned = tuple((right, left) for left, right in on)
-        selected.relation = Paired(other, selected.relation, turned, "left", condition)
+        swapped = tuple((right, left) for left, right in on)
+        selected.relation = Paired(other, selected.relation, swapped, "left", condition)
     else:
         selected.relation = Paired(selected.relation, other, on, side, condition)
     selected.scope = _scope_after(side, scope, wider, join.item)
@@ -210,7 +221,7 @@ def _pair_up(
     if side in {"inner", "left", "right", "full"}:
         for at, values in join.known.items():
             selected.restrict(at, values)
-    filter_rows(selected, rest)
+    filter_rows(selected, conditions)
 
 
 def _scope_after(side: str, scope: NameScope, wider: NameScope, item: FromItem) -> NameScope:
@@ -221,7 +232,9 @@ def _scope_after(side: str, scope: NameScope, wider: NameScope, item: FromItem) 
     return NameScope(scope.dataset, [*before, added], wider.merged, scope.outer)
 
 
-def _within_join(join: JoinClause, wider: NameScope, rest: list[Any]) -> tuple[Relation, Expr | None]:
+def _within_join(
+    join: JoinClause, wider: NameScope, conditions: list[exp.Expression]
+) -> tuple[Relation, Expr | None]:
     """The new rows that fulfil the conditions of ON on them alone, and the other conditions."""
     assert join.relation is not None
     if join.side == "full":
@@ -232,11 +245,11 @@ def _within_join(join: JoinClause, wider: NameScope, rest: list[Any]) -> tuple[R
             f"FULL {_unit_fix(join, wider)}   and the condition in a query inside FROM",
         )
     alone = NameScope(wider.dataset, [join.item])
-    mine = [node for node in rest if join.side != "right" and alone.is_own(node)]
-    others = [node for node in rest if not any(node is own for own in mine)]
+    of_new_table = [node for node in conditions if join.side != "right" and alone.is_own(node)]
+    others = [node for node in conditions if not any(node is own for own in of_new_table)]
     relation = join.relation
-    if mine:
-        relation = Filtered(relation, logic("and", [Scalar(alone).condition(node) for node in mine]))
+    if of_new_table:
+        relation = Filtered(relation, logic("and", [Scalar(alone).condition(node) for node in of_new_table]))
     if not others:
         return relation, None
     return relation, logic("and", [Scalar(wider).condition(node) for node in others])
@@ -255,7 +268,7 @@ def _unit_fix(join: JoinClause, scope: NameScope) -> str:
     if join.table.of == "":
         name = alias
     tables = scope.dataset.tables
-    theirs = {
+    new_columns = {
         key: column
         for column in join.table.columns
         for key in ColumnRef(join.table, column, optional=False).owner_keys(tables)
@@ -264,10 +277,10 @@ def _unit_fix(join: JoinClause, scope: NameScope) -> str:
         for column in source.table.columns if source.table is not None else ():
             assert source.table is not None
             for key in ColumnRef(source.table, column, optional=False).owner_keys(tables):
-                if key in theirs and theirs[key] == column:
+                if key in new_columns and new_columns[key] == column:
                     return f"JOIN {name} USING ({column})"
-                if key in theirs:
-                    return f"JOIN {name} ON {source.alias}.{column} = {alias}.{theirs[key]}"
+                if key in new_columns:
+                    return f"JOIN {name} ON {source.alias}.{column} = {alias}.{new_columns[key]}"
     return f"JOIN {name} USING ({_unit(join.table)})"
 
 
@@ -280,35 +293,39 @@ def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
 
 
 def _look_up(
-    selected: SelectedRows, join: JoinClause, wider: NameScope, pairs: list[Pair], rest: list[Any]
+    selected: SelectedRows,
+    join: JoinClause,
+    wider: NameScope,
+    pairs: list[Pair],
+    conditions: list[exp.Expression],
 ) -> None:
     """A look-up in a public table by equal columns."""
     keeps = join.side == "left"
-    if not pairs or (keeps and rest):
+    if not pairs or (keeps and conditions):
         raise _no_equality_error(join)
     scope, table = selected.scope, join.table
     on = tuple(same_kind(_before(scope, before), _public(column), join.node) for before, column in pairs)
     name = table.name if table.of else ""
     selected.relation = Lookup(selected.relation, table.of or table.name, on, keep=keeps, name=name)
     # After a left join, the rows without a match keep their own values.
-    known = {} if keeps else _public_values(scope, join, pairs)
+    values_by_column = {} if keeps else _public_values(scope, join, pairs)
     selected.scope = _scope_after(join.side, scope, wider, join.item)
-    for at, values in known.items():
+    for at, values in values_by_column.items():
         selected.restrict(at, values)
-    filter_rows(selected, rest)
+    filter_rows(selected, conditions)
 
 
 def _public_values(scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Known:
     """The public values of columns: after an inner look-up a column has only values of the public
     table.
     """
-    known = {}
+    values_by_column = {}
     for before, column in pairs:
         left = _before(scope, before)
         if isinstance(left, Read):
-            listed = columns.public_values(scope.dataset, join.table.name, (column.column,))
-            known[left.table, left.column] = tuple(value for (value,) in listed if value is not None)
-    return known
+            rows = columns.public_values(scope.dataset, join.table.name, (column.column,))
+            values_by_column[left.table, left.column] = tuple(value for (value,) in rows if value is not None)
+    return values_by_column
 
 
 def _public(column: ColumnRef) -> Read:
@@ -338,7 +355,7 @@ def _before(scope: NameScope, node: exp.Expression) -> Expr:
     return on_grid(Scalar(scope).operand(node))
 
 
-def same_kind(left: Expr, right: Expr, node: exp.Expression) -> tuple[Expr, Any]:
+def same_kind(left: Expr, right: Side, node: exp.Expression) -> tuple[Expr, Side]:
     """Two sides of an equality that every engine decides alike."""
     a, b = left.type, right.type
     if a.kind == b.kind and not a.places and not b.places:

@@ -62,8 +62,8 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
         raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
         return scalar.read_clamped(ref)
-    stated = (ref.table.name, ref.column) in rows.known or column.values is not None
-    if stated or not ref.table.private:
+    is_listed = (ref.table.name, ref.column) in rows.known or column.values is not None
+    if is_listed or not ref.table.private:
         return scalar.read_unclamped(ref)
     if column.bounds is not None:
         return scalar.read_clamped(ref)
@@ -80,38 +80,44 @@ def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, 
     if any(key.values is None for key in keys):
         return None
     tables = [_public_table(key, rows) for key in keys]
-    parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
+    groups_of_keys: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
     for table in dict.fromkeys(tables):
-        places = tuple(at for at, other in enumerate(tables) if other == table)
+        places = tuple(place for place, other in enumerate(tables) if other == table)
         if table is None:
-            parts += _private_parts(places, keys, rows.facts())
+            groups_of_keys += _private_parts(places, keys, rows.facts())
         else:
-            parts.append((places, _joint(table, [keys[at] for at in places], rows)))
-    if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
+            groups_of_keys.append((places, _joint(table, [keys[place] for place in places], rows)))
+    if prod(len(groups) for _, groups in groups_of_keys) > _MOST_GROUPS:
         raise question_error(
             "DP704",
             f"the keys have more than {_MOST_GROUPS} combinations.",
             "each combination gets its own noise, and most of them would be empty.",
             "group by fewer columns, or by coarser buckets",
         )
-    if all(len(places) == 1 for places, _ in parts):
+    if all(len(places) == 1 for places, _ in groups_of_keys):
         return None
-    return tuple(_in_order(parts, chosen) for chosen in product(*(listed for _, listed in parts)))
+    return tuple(
+        _in_order(groups_of_keys, chosen) for chosen in product(*(groups for _, groups in groups_of_keys))
+    )
 
 
 def _private_parts(
     places: tuple[int, ...], keys: tuple[Key, ...], facts: Facts
 ) -> list[tuple[tuple[int, ...], list[tuple[Any, ...]]]]:
     """The groups of each key, or those of several keys of one column together: no 30 February."""
-    parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
-    for shared in shared_parts([keys[at].of for at in places], facts):
-        together = tuple(places[at] for at in shared)
-        joint = joint_domain([keys[at].of for at in together], facts) if len(together) > 1 else None
-        if joint is None or len(joint) == prod(len(keys[at].values or ()) for at in together):
-            parts += [((at,), [(value,) for value in keys[at].values or ()]) for at in together]
+    groups_of_keys: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
+    for dependent in shared_parts([keys[place].of for place in places], facts):
+        joint_places = tuple(places[place] for place in dependent)
+        joint = (
+            joint_domain([keys[place].of for place in joint_places], facts) if len(joint_places) > 1 else None
+        )
+        if joint is None or len(joint) == prod(len(keys[place].values or ()) for place in joint_places):
+            groups_of_keys += [
+                ((place,), [(value,) for value in keys[place].values or ()]) for place in joint_places
+            ]
         else:
-            parts.append((together, joint))
-    return parts
+            groups_of_keys.append((joint_places, joint))
+    return groups_of_keys
 
 
 def _in_order(
@@ -128,9 +134,11 @@ def _in_order(
 def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     """The groups of several keys that occur together in their public table."""
     columns = [key.of.column for key in keys if isinstance(key.of, Read)]
-    listed = public_values(rows.scope.dataset, table, tuple(columns))
+    rows_of_table = public_values(rows.scope.dataset, table, tuple(columns))
     allowed = [set(key.values or ()) for key in keys]
-    groups = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
+    groups = [
+        row for row in rows_of_table if all(value in fits for value, fits in zip(row, allowed, strict=True))
+    ]
     # A left join keeps rows without a match, so all keys may be NULL.
     missing = (None,) * len(columns)
     return [*groups, missing] if table in rows.scope.optional() and missing not in groups else groups

@@ -9,7 +9,6 @@ decide by the rows of others is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -31,8 +30,8 @@ class MatchCondition:
     """A condition with a query; `column` is what stands before IN, None for EXISTS."""
 
     node: exp.Expression
-    query: Any
-    column: Any | None
+    query: exp.Expression
+    column: exp.Expression | None
     negated: bool
 
 
@@ -66,8 +65,8 @@ def _keep_among(
     selected: SelectedRows, match: MatchCondition, column: exp.Expression, inner: QueryRows, kind: str
 ) -> None:
     """column IN (SELECT …), where the column is the unit or a key that leads to it."""
-    made = project(inner, "query")
-    table = made.scope.sources[0].table
+    table_of_query = project(inner, "query")
+    table = table_of_query.scope.sources[0].table
     assert table is not None
     if len(inner.columns) != 1:
         raise question_error(
@@ -76,12 +75,14 @@ def _keep_among(
             "each row is compared with one value.",
             f"{node_text(column)} IN ({node_text(_first_column(match.query))})",
         )
-    theirs = ColumnRef(table, next(iter(table.columns)), optional=False)
-    ours = selected.scope.column(column)
-    if ours is None or not ours.owner_keys(selected.tables) & theirs.owner_keys(selected.tables):
+    found_column = ColumnRef(table, next(iter(table.columns)), optional=False)
+    compared_column = selected.scope.column(column)
+    if compared_column is None or not compared_column.owner_keys(selected.tables) & found_column.owner_keys(
+        selected.tables
+    ):
         raise other_people_error(selected, match)
-    if ours.is_unit and theirs.is_unit:
-        selected.relation = Paired(selected.relation, made.relation, (), kind)
+    if compared_column.is_unit and found_column.is_unit:
+        selected.relation = Paired(selected.relation, table_of_query.relation, (), kind)
         return
     if match.negated:
         raise question_error(
@@ -91,8 +92,8 @@ def _keep_among(
             f"NOT EXISTS (SELECT * FROM … WHERE … = {node_text(column)})",  # noqa: S608 - shown, not run
         )
     before = build.on_grid(Scalar(selected.scope).operand(column))
-    on = same_kind(before, Scalar(made.scope).read_unclamped(theirs), match.node)
-    selected.relation = Paired(selected.relation, made.relation, (on,), kind)
+    on = same_kind(before, Scalar(table_of_query.scope).read_unclamped(found_column), match.node)
+    selected.relation = Paired(selected.relation, table_of_query.relation, (on,), kind)
 
 
 def _first_column(query: exp.Expression) -> exp.Expression:
@@ -105,23 +106,23 @@ def _first_column(query: exp.Expression) -> exp.Expression:
 def _keep_existing(selected: SelectedRows, match: MatchCondition, inner: SelectedRows, kind: str) -> None:
     """EXISTS (SELECT … WHERE …) with an equality of the unit, or of a key that leads to it."""
     wider = NameScope(inner.scope.dataset, inner.scope.sources, inner.scope.merged, selected.scope)
-    pairs, rest = pairs_of(inner.correlated, wider, inner.scope.sources)
+    pairs, others = pairs_of(inner.correlated, wider, inner.scope.sources)
     outer = Scalar(selected.scope)
-    on, leads = [], False
+    on, compares_unit = [], False
     for before, column in pairs:
         ref = wider.column(before)
-        leads |= ref is not None and bool(
+        compares_unit |= ref is not None and bool(
             ref.owner_keys(selected.tables) & column.owner_keys(selected.tables)
         )
         if ref is not None and ref.is_unit and column.is_unit:
             continue
-        mine = build.on_grid(outer.operand(before))
-        on.append(same_kind(mine, Scalar(inner.scope).read_unclamped(column), match.node))
-    if not leads:
+        outer_side = build.on_grid(outer.operand(before))
+        on.append(same_kind(outer_side, Scalar(inner.scope).read_unclamped(column), match.node))
+    if not compares_unit:
         raise other_people_error(selected, match)
     condition = None
-    if rest:
-        condition = logic("and", [Scalar(wider).condition(node) for node in rest])
+    if others:
+        condition = logic("and", [Scalar(wider).condition(node) for node in others])
     selected.relation = Paired(selected.relation, inner.relation, tuple(on), kind, condition)
 
 
@@ -141,15 +142,15 @@ def other_people_error(selected: SelectedRows, match: MatchCondition) -> Excepti
 def _same_unit_fix(selected: SelectedRows, match: MatchCondition) -> str:
     """EXISTS with an equality of the unit."""
     tables = selected.tables
-    ours = [
+    outer_units = [
         f"{source.alias}.{source.table.unit}"
         for source in selected.scope.sources
         if source.table is not None and source.table.unit in source.table.columns
     ]
     for node in match.query.find_all(exp.Table):
         unit = tables[node.name].unit if node.name in tables else None
-        if ours and unit in tables[node.name].columns:
-            alias = node.alias_or_name if node.alias_or_name != ours[0].split(".")[0] else "other"
+        if outer_units and unit in tables[node.name].columns:
+            alias = node.alias_or_name if node.alias_or_name != outer_units[0].split(".")[0] else "other"
             named = node.name if alias == node.name else f"{node.name} AS {alias}"
-            return f"EXISTS (SELECT * FROM {named} WHERE {alias}.{unit} = {ours[0]})"  # noqa: S608 - shown, not run
+            return f"EXISTS (SELECT * FROM {named} WHERE {alias}.{unit} = {outer_units[0]})"  # noqa: S608 - shown, not run
     return "leave the condition out, or ask two questions"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -44,18 +43,18 @@ _SUMMED = re.compile(r"\b(?:SUM|AVG|MEDIAN|QUANTILE|VAR_POP|STDDEV_POP|MIN|MAX)\
 _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|USING \(ward\))")
 
 
-def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
+def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], object]) -> str:
     """The fix of a refused `text` in the names of the data set; `answered` raises if a question is
     refused.
     """
-    own = _Own(dataset, text)
-    own_fix = own.replace_dates(own.replace_join(fix))
+    names = _Own(dataset, text)
+    own_fix = names.replace_dates(names.replace_join(fix))
     keyed = bool(_KEYED.search(own_fix))
-    own_fix = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), own_fix)
-    own_fix = own.replace_names(own_fix, keyed=keyed)
-    question, gap, rest = own_fix.partition("   ")
+    own_fix = _SUMMED.sub(lambda call: names.replace_names(call[0], summed=True, keyed=keyed), own_fix)
+    own_fix = names.replace_names(own_fix, keyed=keyed)
+    question, gap, remark = own_fix.partition("   ")
     if question.startswith("SELECT ") and not _is_answered(question, answered):
-        return f"{own.count}{gap}{rest}"
+        return f"{names.count}{gap}{remark}"
     return own_fix
 
 
@@ -153,9 +152,9 @@ class _Own:
 
 def _letter(letter: str, column: Column) -> str:
     """A public value of the column in place of 'A' or 'B', if there is one."""
-    listed = [str(value) for value in column.values or ()][:2] or ["A", "B"]
-    chosen = listed[-1] if letter == "B" else listed[0]
-    value = chosen.lower() if letter == "a" else chosen
+    values = [str(value) for value in column.values or ()][:2] or ["A", "B"]
+    value = values[-1] if letter == "B" else values[0]
+    value = value.lower() if letter == "a" else value
     return f"'{value.replace(chr(39), chr(39) * 2)}'"
 
 
@@ -164,7 +163,7 @@ def _sql_name(name: str) -> str:
     return exp.Column(this=identifier(name)).sql(dialect=PlainDialect)
 
 
-def _is_answered(question: str, answered: Callable[[str], Any]) -> bool:
+def _is_answered(question: str, answered: Callable[[str], object]) -> bool:
     try:
         answered(question)
     except (DiscreetError, RecursionError):

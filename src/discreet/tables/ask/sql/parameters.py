@@ -8,7 +8,6 @@ change what the question asks, and the recorded text has the values.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -29,7 +28,7 @@ def parse_with_parameters(text: object, parameters: object) -> SelectStatement:
     written, count = _number_places(text)
     values = _validate_values(parameters, count)
     statement = parse_statement(written)
-    places: list[Any] = list(statement.select.find_all(exp.Placeholder))
+    places: list[exp.Expression] = list(statement.select.find_all(exp.Placeholder))
     for place in places:
         name = str(place.args.get("this") or "")
         if name.startswith(_NAME):
@@ -47,18 +46,18 @@ def _number_places(text: object) -> tuple[object, int]:
     return text, len(places)
 
 
-def _validate_values(parameters: object, wanted: int) -> list[Any]:
-    listed = list(parameters) if isinstance(parameters, list | tuple) else None
+def _validate_values(parameters: object, count: int) -> list[exp.Expression]:
+    values = list(parameters) if isinstance(parameters, list | tuple) else None
     if (
-        listed is not None
-        and len(listed) == wanted
-        and not any(isinstance(one, Expression) for one in listed)
+        values is not None
+        and len(values) == count
+        and not any(isinstance(value, Expression) for value in values)
     ):
-        return listed
-    given = "no list" if listed is None else f"{len(listed)} values"
+        return values
+    given = "no list" if values is None else f"{len(values)} values"
     raise BadParameter(
         "DP104",
-        f"the question has {wanted} parameters, and there is {given} for them.",
+        f"the question has {count} parameters, and there is {given} for them.",
         why="each ? stands for one public value, in their order.",
         fix='session.sql("SELECT COUNT(*) FROM visits WHERE days > ?", parameters=[3], epsilon=0.1)',
     )

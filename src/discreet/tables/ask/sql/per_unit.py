@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -62,16 +61,16 @@ def group_by_unit(query: exp.Select, rows: SelectedRows, columns: Mapping[str, e
     for node in _group_nodes(query, columns):
         grouping.add_key(node, next((name for name, item in columns.items() if item is node), ""))
     grouping.check_unit(query)
-    made = {name: grouping.rewrite(node, name) for name, node in columns.items()}
+    columns_of_groups = {name: grouping.rewrite(node, name) for name, node in columns.items()}
     having = query.args.get("having")
-    kept = None if having is None else grouping.rewrite(require_only(having, "this").this)
+    condition = None if having is None else grouping.rewrite(require_only(having, "this").this)
     qualify = query.args.get("qualify")
     if qualify is not None:
         qualify.set("this", grouping.rewrite(qualify.this))
-    result = grouping.rows_of_groups()
-    if kept is not None:
-        filter_rows(result, [kept])
-    return QueryRows(result, made)
+    groups = grouping.rows_of_groups()
+    if condition is not None:
+        filter_rows(groups, [condition])
+    return QueryRows(groups, columns_of_groups)
 
 
 def _group_nodes(query: exp.Select, columns: Mapping[str, exp.Expression]) -> list[exp.Expression]:
@@ -114,7 +113,7 @@ class _Grouping:
 
     def add_key(self, node: exp.Expression, name: str) -> None:
         """One expression of GROUP BY."""
-        if any(self.rows.scope.same(node, known) for known, _, _ in self.keys):
+        if any(self.rows.scope.same(node, written) for written, _, _ in self.keys):
             return
         if is_aggregate(node):
             raise question_error(
@@ -150,8 +149,8 @@ class _Grouping:
 
     def rewrite(self, node: exp.Expression, name: str = "") -> exp.Expression:
         """An expression after grouping: its keys and aggregates are columns of the groups."""
-        for known, column, _ in self.keys:
-            if self.rows.scope.same(node, known):
+        for written, column, _ in self.keys:
+            if self.rows.scope.same(node, written):
                 return quoted_column(column, self.alias)
         if isinstance(node, exp.Filter) or (isinstance(node, exp.Anonymous) and is_aggregate(node)):
             return self._aggregate(node, name)
@@ -189,22 +188,22 @@ class _Grouping:
             condition, call = require_only(node.expression, "this").this, node.this
         if name_of(call) in {"AVG", "MEAN"}:
             operands = require_only(call, "this", "expressions").expressions
-            pieces = [
+            calls = [
                 _filter_call(node, exp.Anonymous(this=part, expressions=[operands[0].copy()]))
                 for part in ("SUM", "COUNT")
             ]
-            total, count = (self._aggregate(piece, "") for piece in pieces)
+            total, count = (self._aggregate(part_call, "") for part_call in calls)
             return exp.Paren(this=exp.Div(this=total, expression=count))
-        aggregate, made = aggregate_column(call, condition, self.rows, node_text(node))
-        for known, (other, _) in self.aggregates.items():
+        aggregate, described = aggregate_column(call, condition, self.rows, node_text(node))
+        for column, (other, _) in self.aggregates.items():
             if other == aggregate:
-                return quoted_column(known, self.alias)
-        known = self._free(name or node_text(node))
-        self.aggregates[known] = (aggregate, _rename(made, known))
-        return quoted_column(known, self.alias)
+                return quoted_column(column, self.alias)
+        column = self._free(name or node_text(node))
+        self.aggregates[column] = (aggregate, _rename(described, column))
+        return quoted_column(column, self.alias)
 
     def _free(self, name: str) -> str:
-        taken = {known.casefold() for known in (*self.aggregates, *(key for _, key, _ in self.keys))}
+        taken = {column.casefold() for column in (*self.aggregates, *(key for _, key, _ in self.keys))}
         free, number = name, 1
         while free.casefold() in taken:
             number += 1
@@ -240,7 +239,7 @@ def _rename(column: Column, name: str) -> Column:
 
 
 def aggregate_column(
-    call: Any, condition: Any | None, rows: SelectedRows, text: str
+    call: exp.Expression, condition: exp.Expression | None, rows: SelectedRows, text: str
 ) -> tuple[UnitAggregate, Column]:
     """An aggregate over the rows of a unit, and the description of its value."""
     name = name_of(call)
@@ -252,18 +251,18 @@ def aggregate_column(
             "COUNT, COUNT(DISTINCT …), SUM, AVG, MIN and MAX are, and mean the same on every engine.",
             f"MAX({node_text(arguments[0])})" if arguments else "COUNT(*)",
         )
-    scalar, most = Scalar(rows.scope, text), most_rows_of(rows)
+    scalar, row_bound = Scalar(rows.scope, text), most_rows_of(rows)
     node = arguments[0]
-    counts = (0, most) if most else None
+    counts = (0, row_bound) if row_bound else None
     if name in {"COUNT", "COUNT_IF"}:
         kind, of = _counted_operand(name, node, condition, scalar)
         return UnitAggregate(kind, of), Column("count", "integer", counts, null=False)
     if name == "SUM":
         of = _filter_operand(on_grid(build.as_number(scalar.term(node))), condition, scalar)
-        return UnitAggregate("sum", of), _sum_column(of, most)
+        return UnitAggregate("sum", of), _sum_column(of, row_bound)
     column = rows.scope.column(node)
-    plain = on_grid(scalar.operand(node))
-    of = _filter_operand(plain, condition, scalar)
+    operand = on_grid(scalar.operand(node))
+    of = _filter_operand(operand, condition, scalar)
     if of.type.kind in {TEXT, TRUTH}:
         raise question_error(
             "DP706",
@@ -275,7 +274,9 @@ def aggregate_column(
     return UnitAggregate(_KINDS[name], of), typed_column("value", of.type.with_null(True), bounds)
 
 
-def _counted_operand(name: str, node: Any, condition: Any | None, scalar: Scalar) -> tuple[str, Expr | None]:
+def _counted_operand(
+    name: str, node: exp.Expression, condition: exp.Expression | None, scalar: Scalar
+) -> tuple[str, Expr | None]:
     """What COUNT counts: rows, values, or different values."""
     one = on_grid(Fraction(1))
     if name == "COUNT_IF":
@@ -288,22 +289,22 @@ def _counted_operand(name: str, node: Any, condition: Any | None, scalar: Scalar
     return "count_of", _filter_operand(_countable(node, scalar), condition, scalar)
 
 
-def _countable(node: Any, scalar: Scalar) -> Expr:
+def _countable(node: exp.Expression, scalar: Scalar) -> Expr:
     return on_grid(scalar.operand(node))
 
 
-def _filter_operand(of: Expr, condition: Any | None, scalar: Scalar) -> Expr:
+def _filter_operand(of: Expr, condition: exp.Expression | None, scalar: Scalar) -> Expr:
     """The operand of an aggregate with FILTER: NULL where the condition is not TRUE."""
     if condition is None:
         return of
     return on_grid(build.case([(scalar.condition(condition), of)], build.NULL))
 
 
-def _sum_column(of: Expr, most: int | None) -> Column:
+def _sum_column(of: Expr, row_bound: int | None) -> Column:
     low, high = of.type.bounds
     bounds = None
-    if most is not None:
-        low, high = min(low, low * most), max(high, high * most)
+    if row_bound is not None:
+        low, high = min(low, low * row_bound), max(high, high * row_bound)
         high += (high == low) * Fraction(1, 2**of.type.places)
         bounds = (int(low), int(high)) if of.type.places == 0 else (low, high)
     kind = Type(NUMBER, of.type.low, of.type.high, of.type.places, of.type.null)
@@ -317,8 +318,8 @@ def _sum_column(of: Expr, most: int | None) -> Column:
 
 def most_rows_of(rows: SelectedRows) -> int | None:
     """The number of rows that a unit contributes at most; None if it is chosen privately."""
-    most = rows.scope.dataset.protect.at_most
-    return most if isinstance(most, int) else None
+    row_bound = rows.scope.dataset.protect.at_most
+    return row_bound if isinstance(row_bound, int) else None
 
 
 def quoted_column(name: str, table: str) -> exp.Expression:

@@ -8,7 +8,6 @@ for it.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from sqlglot import ErrorLevel, exp
 
@@ -20,7 +19,7 @@ __all__ = ["name_of", "node_text", "question_error", "require_only", "unsupporte
 _LONGEST = 60
 
 #: Parts of SQL that are not supported: their name, the reason, and what to write instead.
-_REASONS: dict[type[Any], tuple[str, str, str]] = {
+_REASONS: dict[type[exp.Expression], tuple[str, str, str]] = {
     exp.SetOperation: (
         "a UNION, INTERSECT or EXCEPT",
         "only UNION ALL inside FROM keeps each row with its person.",

@@ -8,7 +8,7 @@ paid for cannot fail here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -37,6 +37,8 @@ from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, python
 
 __all__ = ["PostProcessor", "TypedExpression"]
 
+#: Each handler takes nodes of one class.
+Handler = Callable[["PostProcessor", Any], "TypedExpression"]
 _LARGEST = 10**15
 _EXACT = 2**53
 
@@ -56,7 +58,7 @@ class PostProcessor:
     """
 
     # The text of GROUP BY as a tree, and its key.
-    keys: list[tuple[Any, Key]]
+    keys: list[tuple[exp.Expression, Key]]
     aggregates: Aggregates
     named: dict[str, TypedExpression] = field(default_factory=dict)
     # The items of SELECT before this one, which a name means if no column has it.
@@ -111,8 +113,7 @@ class PostProcessor:
 
 
 def _has_aggregate(node: exp.Expression) -> bool:
-    parts: Iterable[Any] = node.walk()
-    return any(is_aggregate(part) for part in parts)
+    return any(is_aggregate(call) for call in node.find_all(exp.Anonymous, exp.Filter, exp.WithinGroup))
 
 
 def _of_kind(value: TypedExpression, kinds: set[str], node: exp.Expression) -> ReleasedExpression:
@@ -201,7 +202,7 @@ def _negative(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     )
 
 
-def _arithmetic(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
+def _arithmetic(op: str) -> Handler:
     def handler(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
         return TypedExpression(
@@ -211,7 +212,7 @@ def _arithmetic(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
     return handler
 
 
-def _comparison(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
+def _comparison(op: str) -> Handler:
     def handler(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
         return TypedExpression(_compare(post, op, node.this, node.expression), TRUTH)
@@ -219,7 +220,7 @@ def _comparison(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
     return handler
 
 
-def _compare(post: PostProcessor, op: str, left: Any, right: Any) -> ReleasedExpression:
+def _compare(post: PostProcessor, op: str, left: exp.Expression, right: exp.Expression) -> ReleasedExpression:
     a, b = post.value(left), post.value(right)
     kinds = {NUMBER, DATE, MOMENT} if op not in {"=", "<>"} else {NUMBER, DATE, MOMENT, TEXT, TRUTH}
     if a.kind != b.kind:
@@ -239,7 +240,7 @@ def _and(post: PostProcessor, node: exp.Expression) -> TypedExpression:
 
 
 def _or(post: PostProcessor, node: exp.Expression) -> TypedExpression:
-    parts: list[Any] = []
+    parts: list[exp.Expression] = []
     while isinstance(node, exp.Or):
         parts.append(require_only(node, "this", "expression").expression)
         node = node.this
@@ -345,7 +346,9 @@ def _first_number(post: PostProcessor) -> str:
     return next((aggregate.text for aggregate in post.aggregates.all), "COUNT(*)")
 
 
-def _window_order(post: PostProcessor, order: Any) -> tuple[tuple[ReleasedExpression, bool], ...]:
+def _window_order(
+    post: PostProcessor, order: exp.Expression | None
+) -> tuple[tuple[ReleasedExpression, bool], ...]:
     items = [] if order is None else require_only(order, "expressions").expressions
     return tuple(
         (post.value(require_only(item, "this", "desc", "nulls_first").this).of, bool(item.args.get("desc")))
@@ -353,26 +356,27 @@ def _window_order(post: PostProcessor, order: Any) -> tuple[tuple[ReleasedExpres
     )
 
 
-def _window_frame(spec: Any, name: str) -> tuple[int | None, int | None] | None:
+def _window_frame(spec: exp.Expression | None, name: str) -> tuple[int | None, int | None] | None:
     """ROWS BETWEEN … AND …, as numbers of rows from this one; the default frame is None."""
     if spec is None:
         return None
-    ends = [_frame_end(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")]
-    usual = spec.args.get("kind") == "RANGE" and ends == [(None, "PRECEDING"), (0, "")]
-    if usual:
+    first, last = (
+        _frame_end(spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end")
+    )
+    kind = spec.args.get("kind")
+    if kind == "RANGE" and (first, last) == ((None, "PRECEDING"), (0, "")):
         return None
-    if spec.args.get("kind") != "ROWS" or None in ends or spec.args.get("exclude") or name in _ORDERED:
+    if kind != "ROWS" or first is None or last is None or spec.args.get("exclude") or name in _ORDERED:
         raise question_error(
             "DP702",
             "this frame of a window is not supported.",
             "a window reads the released rows that it names by their number.",
             "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW",
         )
-    (first, _), (last, _) = ends[0], ends[1]
-    return first, last
+    return first[0], last[0]
 
 
-def _frame_end(end: Any, side: Any) -> Any:
+def _frame_end(end: exp.Expression | str | None, side: str | None) -> tuple[int | None, str | None] | None:
     """One end of a frame: its offset, None if it is unbounded, with its side; None if it is not understood."""
     if end in {None, "CURRENT ROW"}:
         return 0, ""
@@ -425,7 +429,7 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     )
 
 
-_HANDLERS: dict[type[Any], Callable[[PostProcessor, Any], TypedExpression]] = {
+_HANDLERS: dict[type[exp.Expression], Handler] = {
     exp.Column: _column,
     exp.Paren: _paren,
     exp.Literal: _constant,

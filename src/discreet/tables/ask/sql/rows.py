@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -74,7 +73,9 @@ def select_rows(
     return selected
 
 
-def _keep(selected: SelectedRows, conditions: list[Any], dataset: Dataset, queries: Queries) -> None:
+def _keep(
+    selected: SelectedRows, conditions: list[exp.Expression], dataset: Dataset, queries: Queries
+) -> None:
     """Keep the rows that fulfil the conditions of WHERE."""
     own = [node for node in conditions if selected.scope.outer is None or selected.scope.is_own(node)]
     selected.correlated = [node for node in conditions if not any(node is other for other in own)]
@@ -113,7 +114,9 @@ def _named_queries(select: exp.Expression) -> dict[str, exp.Expression]:
 # --- FROM --------------------------------------------------------------------------------------------
 
 
-def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any, list[Any]]:
+def _first(
+    select: exp.Select, dataset: Dataset, queries: Queries
+) -> tuple[exp.Expression, list[exp.Expression]]:
     """The first table and the joins, reordered so that a private table comes first."""
     start = select.args.get("from_") or select.args.get("from")
     if start is None:
@@ -127,10 +130,10 @@ def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any,
     joins = list(select.args.get("joins") or [])
     if not _is_public(start.this, dataset, queries):
         return start.this, joins
-    for place, join in enumerate(joins):
+    for position, join in enumerate(joins):
         # The first of a list of tables, or of inner joins before which all tables are public.
-        if not _is_public(join.this, dataset, queries) and (place == 0 or is_comma(join)):
-            return _swap(start.this, joins, place)
+        if not _is_public(join.this, dataset, queries) and (position == 0 or is_comma(join)):
+            return _swap(start.this, joins, position)
         if join.args.get("side"):
             break
     nested = next((node for node in select.find_all(exp.Subquery) if node is not start.this), None)
@@ -148,9 +151,11 @@ def _first(select: exp.Select, dataset: Dataset, queries: Queries) -> tuple[Any,
     )
 
 
-def _swap(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
+def _swap(
+    first: exp.Expression, joins: list[exp.Expression], position: int
+) -> tuple[exp.Expression, list[exp.Expression]]:
     """The joined table first, and the public one in its place; RIGHT becomes LEFT."""
-    join = joins[place]
+    join = joins[position]
     side = str(join.args.get("side") or "")
     if side not in {"", "RIGHT"}:
         raise question_error(
@@ -159,11 +164,11 @@ def _swap(first: Any, joins: list[Any], place: int) -> tuple[Any, list[Any]]:
             "a row of a public table without a match belongs to nobody.",
             f"FROM {join.this.name} LEFT JOIN {first.name}{_condition_text(join)}",
         )
-    turned = join.copy()
-    turned.set("this", first.copy())
+    swapped = join.copy()
+    swapped.set("this", first.copy())
     if side:
-        turned.set("side", "LEFT")
-    return join.this, [*joins[:place], turned, *joins[place + 1 :]]
+        swapped.set("side", "LEFT")
+    return join.this, [*joins[:position], swapped, *joins[position + 1 :]]
 
 
 def _condition_text(join: exp.Expression) -> str:
@@ -177,20 +182,20 @@ def _private_name(dataset: Dataset) -> str:
     return next(table.name for table in dataset.tables.values() if table.private)
 
 
-def _is_public(node: Any, dataset: Dataset, queries: Queries) -> bool:
+def _is_public(node: exp.Expression, dataset: Dataset, queries: Queries) -> bool:
     if not isinstance(node, exp.Table) or match_name(_identifier(node, dataset), queries) is not None:
         return False
     return not dataset.tables[_table_name(node, dataset)].private
 
 
-def _start(node: Any, dataset: Dataset, queries: Queries, *, as_table: bool) -> SelectedRows:
+def _start(node: exp.Expression, dataset: Dataset, queries: Queries, *, as_table: bool) -> SelectedRows:
     source = _source(node, dataset, queries, as_table=as_table)
     assert source.rows is not None
     known = source.rows.known
     return SelectedRows(source.rows.relation, NameScope(dataset, [source.item]), known)
 
 
-def _source(node: Any, dataset: Dataset, queries: Queries, *, as_table: bool) -> _FromSource:
+def _source(node: exp.Expression, dataset: Dataset, queries: Queries, *, as_table: bool) -> _FromSource:
     """A table of the data set, or the rows of a query; `as_table` makes columns of what it computes."""
     if not isinstance(node, exp.Subquery | exp.Table):
         raise _from_error(node, dataset)
@@ -201,12 +206,12 @@ def _source(node: Any, dataset: Dataset, queries: Queries, *, as_table: bool) ->
     query, inside = _query(node, queries)
     inner = _query_rows(query, dataset, inside)
     if as_table:
-        made = project(inner, alias)
-        return _FromSource(FromItem(alias, made.scope.sources[0].table), made)
+        projected = project(inner, alias)
+        return _FromSource(FromItem(alias, projected.scope.sources[0].table), projected)
     return _FromSource(FromItem(alias, inner=inner.rows.scope, columns=inner.columns), inner.rows)
 
 
-def _table_source(node: Any, dataset: Dataset) -> _FromSource:
+def _table_source(node: exp.Expression, dataset: Dataset) -> _FromSource:
     name = _table_name(node, dataset)
     tables = question_tables(dataset)
     table = tables.read(name)
@@ -216,14 +221,14 @@ def _table_source(node: Any, dataset: Dataset) -> _FromSource:
     return _FromSource(item, SelectedRows(rows_of(table, tables), NameScope(dataset, [item])))
 
 
-def _identifier(node: Any, dataset: Dataset) -> exp.Identifier:
+def _identifier(node: exp.Expression, dataset: Dataset) -> exp.Identifier:
     if not isinstance(node.this, exp.Identifier):
         raise _from_error(node, dataset)
     require_only(node, "this", "alias")
     return node.this
 
 
-def _table_name(node: Any, dataset: Dataset) -> str:
+def _table_name(node: exp.Expression, dataset: Dataset) -> str:
     described = [name for name, table in dataset.tables.items() if table.of is None]
     name = match_name(_identifier(node, dataset), described)
     if name is None:
@@ -236,7 +241,7 @@ def _table_name(node: Any, dataset: Dataset) -> str:
     return name
 
 
-def _from_error(node: Any, dataset: Dataset) -> Exception:
+def _from_error(node: exp.Expression, dataset: Dataset) -> Exception:
     return question_error(
         "DP702",
         f"this is not supported in FROM: {node_text(node)}",
@@ -253,7 +258,7 @@ def _alias(node: exp.Expression) -> str:
     return str(alias.name)
 
 
-def _query(node: Any, queries: Queries) -> tuple[Any, Queries]:
+def _query(node: exp.Expression, queries: Queries) -> tuple[exp.Expression, Queries]:
     """The query that is meant, and the named queries that it can use: never itself."""
     if isinstance(node, exp.Subquery):
         return node.this, queries
@@ -265,12 +270,12 @@ def _query(node: Any, queries: Queries) -> tuple[Any, Queries]:
 
 
 def _join_next(
-    selected: SelectedRows, joins: list[tuple[Any, _FromSource]], conditions: list[Any]
-) -> list[Any]:
+    selected: SelectedRows, joins: list[tuple[exp.Expression, _FromSource]], conditions: list[exp.Expression]
+) -> list[exp.Expression]:
     """Join the first table that can be joined; returns the conditions of WHERE that are left."""
     refused: RefusedQuestion | None = None
-    for place, (node, source) in enumerate(joins):
-        if place and not is_comma(node):
+    for position, (node, source) in enumerate(joins):
+        if position and not is_comma(node):
             continue
         used = _listed_conditions(selected, source.item, conditions) if is_comma(node) else []
         relation = None if source.rows is None else source.rows.relation
@@ -284,13 +289,15 @@ def _join_next(
             if not is_comma(node):
                 raise
             continue
-        joins.pop(place)
+        joins.pop(position)
         return [condition for condition in conditions if not any(condition is other for other in used)]
     assert refused is not None
     raise refused
 
 
-def _listed_conditions(selected: SelectedRows, item: FromItem, conditions: list[Any]) -> list[Any]:
+def _listed_conditions(
+    selected: SelectedRows, item: FromItem, conditions: list[exp.Expression]
+) -> list[exp.Expression]:
     """The equalities of WHERE that join a table of a list to those before it."""
     wider = NameScope(selected.scope.dataset, [*selected.scope.sources, item], set(selected.scope.merged))
     candidates = [node for node in conditions if isinstance(node, exp.EQ) and wider.is_own(node)]
@@ -300,7 +307,7 @@ def _listed_conditions(selected: SelectedRows, item: FromItem, conditions: list[
 # --- queries inside FROM, IN and EXISTS --------------------------------------------------------------
 
 
-def _query_rows(query: Any, dataset: Dataset, queries: Queries) -> QueryRows:
+def _query_rows(query: exp.Expression, dataset: Dataset, queries: Queries) -> QueryRows:
     """The rows of a query, and its columns by their names."""
     if isinstance(query, exp.Subquery):
         require_only(query, "this")
@@ -325,29 +332,30 @@ def _query_rows(query: Any, dataset: Dataset, queries: Queries) -> QueryRows:
     return QueryRows(rows, columns)
 
 
-def _plain_rows(query: Any, dataset: Dataset, queries: Queries, outer: NameScope) -> QueryRows:
+def _plain_rows(query: exp.Expression, dataset: Dataset, queries: Queries, outer: NameScope) -> QueryRows:
     """The rows of a query in EXISTS, whose conditions may name columns around it."""
     while isinstance(query, exp.Subquery):
         query = require_only(query, "this").this
-    grouped = not isinstance(query, exp.Select) or is_grouped(query) or query.args.get("qualify")
-    if grouped:
-        raise unsupported_error(query if not isinstance(query, exp.Select) else exp.Exists(this=query))
+    if not isinstance(query, exp.Select):
+        raise unsupported_error(query)
+    if is_grouped(query) or query.args.get("qualify"):
+        raise unsupported_error(exp.Exists(this=query))
     _check_parts(query)
     return QueryRows(select_rows(query, dataset, queries, outer), {})
 
 
 def _check_parts(query: exp.Select) -> None:
-    more = [part for part, value in query.args.items() if part not in _PARTS and value]
-    if more:
+    unsupported = [part for part, value in query.args.items() if part not in _PARTS and value]
+    if unsupported:
         raise question_error(
             "DP702",
-            f"a query inside FROM cannot have {more[0].strip('_').upper()}: {node_text(query)}",
+            f"a query inside FROM cannot have {unsupported[0].strip('_').upper()}: {node_text(query)}",
             "sorting or LIMIT there would choose among the rows of several people.",
             "ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY came_on) AS n   and   WHERE n <= 10   outside",
         )
 
 
-def _columns(query: Any, scope: NameScope) -> dict[str, exp.Expression]:
+def _columns(query: exp.Expression, scope: NameScope) -> dict[str, exp.Expression]:
     columns: dict[str, exp.Expression] = {}
     for item in query.expressions:
         for name, node in _items(item, scope):
@@ -362,7 +370,7 @@ def _columns(query: Any, scope: NameScope) -> dict[str, exp.Expression]:
     return columns
 
 
-def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
+def _items(item: exp.Expression, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     if isinstance(item, exp.Star):
         require_only(item)
         return _all_columns(scope.sources, scope.merged)
@@ -382,14 +390,14 @@ def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
 
 def _all_columns(sources: list[FromItem], merged: set[str]) -> list[tuple[str, exp.Expression]]:
     """Every column; those of USING once."""
-    found: dict[tuple[str, str], exp.Expression] = {}
+    columns: dict[tuple[str, str], exp.Expression] = {}
     for source in sources:
         for name in source.names:
-            at = ("", name) if name in merged else (source.alias, name)
-            found.setdefault(
-                at,
+            key = ("", name) if name in merged else (source.alias, name)
+            columns.setdefault(
+                key,
                 exp.column(
                     exp.to_identifier(name, quoted=True), exp.to_identifier(source.alias, quoted=True)
                 ),
             )
-    return [(name, node) for (_, name), node in found.items()]
+    return [(name, node) for (_, name), node in columns.items()]

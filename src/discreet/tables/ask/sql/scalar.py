@@ -33,6 +33,9 @@ from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
 __all__ = ["Scalar", "conjuncts", "list_fix"]
 
+#: Each handler takes nodes of one class.
+Handler = Callable[["Scalar", Any], Term]
+
 
 @dataclass(frozen=True)
 class Scalar:
@@ -70,7 +73,7 @@ class Scalar:
         return _nulls(columns.bounded_column(ref.table, ref.column, bounds, text=self.text), ref)
 
 
-def conjuncts(node: exp.Expression) -> list[Any]:
+def conjuncts(node: exp.Expression) -> list[exp.Expression]:
     """The conditions that AND joins, without parentheses."""
     waiting, conditions = [node], []
     while waiting:
@@ -133,7 +136,7 @@ def _negative(scalar: Scalar, node: exp.Expression) -> Term:
     return build.arithmetic("-", Fraction(0), scalar.term(require_only(node, "this").this))
 
 
-def _binary(make: Callable[[Term, Term], Term]) -> Callable[[Scalar, Any], Term]:
+def _binary(make: Callable[[Term, Term], Term]) -> Handler:
     def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         return make(scalar.term(node.this), scalar.term(node.expression))
@@ -146,7 +149,7 @@ def _join(scalar: Scalar, node: exp.Expression) -> Term:
     return strings.join([scalar.term(node.this), scalar.term(node.expression)])
 
 
-def _division(op: str) -> Callable[[Scalar, Any], Term]:
+def _division(op: str) -> Handler:
     def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         terms = scalar.term(node.this), scalar.term(node.expression)
@@ -156,7 +159,7 @@ def _division(op: str) -> Callable[[Scalar, Any], Term]:
     return handler
 
 
-def _comparison(op: str) -> Callable[[Scalar, Any], Term]:
+def _comparison(op: str) -> Handler:
     def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         return compare.compare(op, scalar.operand(node.this), scalar.operand(node.expression))
@@ -169,7 +172,7 @@ def _and(scalar: Scalar, node: exp.Expression) -> Term:
 
 
 def _or(scalar: Scalar, node: exp.Expression) -> Term:
-    parts: list[Any] = []
+    parts: list[exp.Expression] = []
     while isinstance(node, exp.Or):
         require_only(node, "this", "expression")
         parts.append(node.expression)
@@ -249,7 +252,7 @@ def _case(scalar: Scalar, node: exp.Expression) -> Term:
     return build.case(whens, build.NULL if default is None else scalar.term(default))
 
 
-def _when(scalar: Scalar, subject: Any, branch: Any) -> Term:
+def _when(scalar: Scalar, subject: exp.Expression, branch: exp.Expression) -> Term:
     require_only(branch, "this", "true")
     if subject is None:
         return scalar.condition(branch.this)
@@ -305,7 +308,7 @@ def _cast(scalar: Scalar, node: exp.Expression) -> Term:
     )
 
 
-_HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
+_HANDLERS: dict[type[exp.Expression], Handler] = {
     exp.Column: _column,
     exp.Paren: _paren,
     exp.Literal: _literal,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -130,9 +129,8 @@ class NameScope:
     def _resolve(self, node: exp.Expression) -> exp.Expression:
         """A copy with fully qualified columns, and function names in capitals."""
         copy = node.copy()
-        parts: list[Any] = list(copy.find_all(exp.Column, exp.Anonymous))
-        for part in parts:
-            if isinstance(part, exp.Anonymous):
+        for part in list(copy.find_all(exp.Column, exp.Anonymous)):
+            if not isinstance(part, exp.Column):
                 part.set("this", name_of(part))
             elif (owner := self._owner_or_none(part)) is not None:
                 part.set("this", exp.to_identifier(owner[1], quoted=True))

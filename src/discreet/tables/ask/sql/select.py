@@ -6,7 +6,6 @@ numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -108,11 +107,13 @@ def _item(node: exp.Expression) -> _Item:
     return _Item(node, "")
 
 
-def _keys(group: Any, items: list[_Item], rows: SelectedRows, taken: set[str]) -> list[tuple[Any, Key]]:
+def _keys(
+    group: exp.Expression | None, items: list[_Item], rows: SelectedRows, taken: set[str]
+) -> list[tuple[exp.Expression, Key]]:
     if group is None:
         return []
     require_only(group, "expressions", "all")
-    keys: list[tuple[Any, Key]] = []
+    keys: list[tuple[exp.Expression, Key]] = []
     named = list(group.expressions)
     if group.args.get("all"):
         # A literal would be a position.
@@ -195,7 +196,9 @@ def _outputs(
     return tuple(outputs), named
 
 
-def _order(order: Any, outputs: tuple[AnswerColumn, ...], post: PostProcessor) -> tuple[SortOrder, ...]:
+def _order(
+    order: exp.Expression | None, outputs: tuple[AnswerColumn, ...], post: PostProcessor
+) -> tuple[SortOrder, ...]:
     if order is None:
         return ()
     require_only(order, "expressions")
@@ -211,7 +214,7 @@ def _order(order: Any, outputs: tuple[AnswerColumn, ...], post: PostProcessor) -
     return tuple(orders)
 
 
-def _limit(limit: Any) -> int | None:
+def _limit(limit: exp.Expression | None) -> int | None:
     if limit is None:
         return None
     if not isinstance(limit, exp.Limit):

@@ -56,10 +56,6 @@ class QuestionTables(dict[str, Table]):
         super().__init__(tables)
         self._read: set[str] = set()
 
-    def described_names(self) -> list[str]:
-        """The names of the tables that a text can mean."""
-        return [name for name, table in self.items() if table.of is None]
-
     def read(self, name: str) -> Table:
         """A table to read; where it is read already, a copy whose columns are told apart."""
         table = self[name]
@@ -112,7 +108,7 @@ class SelectedRows:
     relation: Relation
     scope: NameScope
     known: Known = field(default_factory=dict)
-    correlated: list[Any] = field(default_factory=list)
+    correlated: list[exp.Expression] = field(default_factory=list)
 
     @property
     def tables(self) -> QuestionTables:
@@ -217,7 +213,7 @@ def _with_values(column: Column, of: Expr, rows: SelectedRows) -> Column:
     return replace(column, values=listed if 0 < len(listed) <= _MOST_VALUES else None)
 
 
-def filter_rows(selected: SelectedRows, nodes: list[Any]) -> None:
+def filter_rows(selected: SelectedRows, nodes: list[exp.Expression]) -> None:
     """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to
     a column.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -48,11 +47,13 @@ def stack(parts: Sequence[QueryRows]) -> QueryRows:
             "rows below each other have the same columns.",
             f"leave out {', '.join(_more_columns(first, second))}",
         )
-    made = [_made_columns(part) for part in parts]
+    columns_of_parts = [_made_columns(part) for part in parts]
     names = list(first.columns)
-    made[1] = dict(zip(names, made[1].values(), strict=True))
-    made = [dict(zip(names, column, strict=True)) for column in zip(*_alike(parts, made), strict=True)]
-    rows = _as_table("union", list(parts), made)
+    columns_of_parts[1] = dict(zip(names, columns_of_parts[1].values(), strict=True))
+    columns_of_parts = [
+        dict(zip(names, column, strict=True)) for column in zip(*_alike(parts, columns_of_parts), strict=True)
+    ]
+    rows = _as_table("union", list(parts), columns_of_parts)
     alias = rows.scope.sources[0].alias
     columns: dict[str, exp.Expression] = {
         name: exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(alias, quoted=True))
@@ -72,21 +73,25 @@ def _made_columns(query: QueryRows) -> dict[str, MadeColumn]:
 
 
 def _as_table(
-    alias: str, parts: Sequence[QueryRows], made: Sequence[Mapping[str, MadeColumn]]
+    alias: str, parts: Sequence[QueryRows], columns_of_parts: Sequence[Mapping[str, MadeColumn]]
 ) -> SelectedRows:
     rows = parts[0].rows
-    values = [name for name, column in made[0].items() if column.of is not None]
-    unit = next((name for name, column in made[0].items() if column.of is None), rows.whose())
-    described = {name: _union_column(name, [columns[name].column for columns in made]) for name in made[0]}
+    values = [name for name, column in columns_of_parts[0].items() if column.of is not None]
+    unit = next((name for name, column in columns_of_parts[0].items() if column.of is None), rows.whose())
+    described = {
+        name: _union_column(name, [columns[name].column for columns in columns_of_parts])
+        for name in columns_of_parts[0]
+    }
     keys = {
         name: column.owner_key
-        for name, column in made[0].items()
-        if column.owner_key is not None and all(other[name].owner_key == column.owner_key for other in made)
+        for name, column in columns_of_parts[0].items()
+        if column.owner_key is not None
+        and all(other[name].owner_key == column.owner_key for other in columns_of_parts)
     }
     table = rows.tables.add(alias, described, unit=unit, keys=keys)
     relations = tuple(
         (part.rows.relation, tuple(_expression(columns[name]) for name in values))
-        for part, columns in zip(parts, made, strict=True)
+        for part, columns in zip(parts, columns_of_parts, strict=True)
     )
     relation = Stacked(table.name, tuple(values), relations)
     return SelectedRows(relation, NameScope(rows.scope.dataset, [FromItem(alias, table)]))
@@ -97,29 +102,39 @@ def _expression(column: MadeColumn) -> Expr:
     return column.of
 
 
-def _alike(parts: Sequence[QueryRows], made: list[dict[str, MadeColumn]]) -> list[tuple[MadeColumn, ...]]:
+def _alike(
+    parts: Sequence[QueryRows], columns_of_parts: list[dict[str, MadeColumn]]
+) -> list[tuple[MadeColumn, ...]]:
     """The columns of all parts, side by side, with one type for each name."""
     columns: list[tuple[MadeColumn, ...]] = []
     nodes = list(parts[1].columns.values())
-    for place, (name, one) in enumerate(made[0].items()):
-        columns.append(_pair_types(name, parts, (parts[0].columns[name], nodes[place]), one, made[1][name]))
+    for position, (name, column) in enumerate(columns_of_parts[0].items()):
+        columns.append(
+            _pair_types(
+                name, parts, (parts[0].columns[name], nodes[position]), column, columns_of_parts[1][name]
+            )
+        )
     return columns
 
 
 def _pair_types(
-    name: str, parts: Sequence[QueryRows], nodes: tuple[Any, Any], one: MadeColumn, other: MadeColumn
+    name: str,
+    parts: Sequence[QueryRows],
+    nodes: tuple[exp.Expression, exp.Expression],
+    first: MadeColumn,
+    second: MadeColumn,
 ) -> tuple[MadeColumn, MadeColumn]:
-    if one.of is None and other.of is None and one.column.kind == other.column.kind:
-        return one, other
-    if one.of is None or other.of is None or one.of.type.kind != other.of.type.kind:
+    if first.of is None and second.of is None and first.column.kind == second.column.kind:
+        return first, second
+    if first.of is None or second.of is None or first.of.type.kind != second.of.type.kind:
         raise question_error(
             "DP702",
             f"the column {name} of UNION ALL has different types, or is the privacy unit in one part only.",
             "a column has one type for all rows, and the unit says in every row whose it is.",
             "leave one part out, or select columns of the same type",
         )
-    if one.of.type.kind != NUMBER or one.of.type.places == other.of.type.places:
-        return one, other
+    if first.of.type.kind != NUMBER or first.of.type.places == second.of.type.places:
+        return first, second
     exprs = [
         build.on_grid(Scalar(part.rows.scope).term(node)) for part, node in zip(parts, nodes, strict=True)
     ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlglot import exp
 
@@ -48,13 +47,13 @@ def with_windows(
 ) -> tuple[SelectedRows, dict[str, exp.Expression]]:
     """The rows with a column for each window, and the columns of the query with those in their place."""
     windows = _Windows(rows, _named_windows(query))
-    made = {name: windows.rewrite(node) for name, node in columns.items()}
+    rewritten = {name: windows.rewrite(node) for name, node in columns.items()}
     qualify = query.args.get("qualify")
     kept = None if qualify is None else windows.rewrite(require_only(qualify, "this").this)
     result = windows.rows_with_columns()
     if kept is not None:
         filter_rows(result, [kept])
-    return result, made
+    return result, rewritten
 
 
 def _named_windows(query: exp.Select) -> dict[str, exp.Window]:
@@ -94,11 +93,11 @@ class _Windows:
             return exp.Paren(this=exp.Div(this=total, expression=count))
         return self._add(spec, node.this, node)
 
-    def _add(self, spec: exp.Window, call: Any, node: exp.Window) -> exp.Expression:
+    def _add(self, spec: exp.Window, call: exp.Expression, node: exp.Window) -> exp.Expression:
         function, column = self._function(spec, call, node)
-        for known, (other, _) in self.functions.items():
+        for alias, (other, _) in self.functions.items():
             if other == function:
-                return quoted_column(known, _ALIAS)
+                return quoted_column(alias, _ALIAS)
         name = f"{node_text(node)} {len(self.functions)}"
         self.functions[name] = (function, replace(column, name=name))
         return quoted_column(name, _ALIAS)
@@ -118,22 +117,24 @@ class _Windows:
             )
         return require_only(self.named[alias.name], "this", "partition_by", "order", "spec", "over")  # type: ignore[return-value]
 
-    def _function(self, spec: exp.Window, call: Any, node: exp.Window) -> tuple[WindowFunction, Column]:
+    def _function(
+        self, spec: exp.Window, call: exp.Expression, node: exp.Window
+    ) -> tuple[WindowFunction, Column]:
         partition, order = self._partition(spec, node), self._order(spec)
         by_rows = _is_by_rows(spec, node)
         name = name_of(call)
         arguments = require_only(call, "this", "expressions").expressions if name else []
-        most = most_rows_of(self.rows)
+        row_bound = most_rows_of(self.rows)
         if name in _PLACES and not arguments:
             if spec.args.get("spec") is not None:
                 raise _frame_error(node)
-            ends = (1, most) if most and most > 1 else (0, 1) if most else None
+            ends = (1, row_bound) if row_bound and row_bound > 1 else (0, 1) if row_bound else None
             column = Column("place", "integer", ends, null=False)
             return WindowFunction(_PLACES[name], None, partition, order), column
         if name in _NEIGHBOURS and 1 <= len(arguments) <= 2 and order and spec.args.get("spec") is None:
-            many = whole_number(arguments[1], "the offset", 0, _FARTHEST, name) if arguments[1:] else 1
+            offset = whole_number(arguments[1], "the offset", 0, _FARTHEST, name) if arguments[1:] else 1
             value, column = self._operand(arguments[0])
-            return WindowFunction(_NEIGHBOURS[name], value, partition, order, many), replace(
+            return WindowFunction(_NEIGHBOURS[name], value, partition, order, offset), replace(
                 column, null=True
             )
         if name == "FIRST_VALUE" and len(arguments) == 1 and order and spec.args.get("spec") is None:
@@ -147,19 +148,19 @@ class _Windows:
         raise _function_error(node, name, order)
 
     def _operand(self, node: exp.Expression) -> tuple[Expr, Column]:
-        made = made_column("value", node, self.rows)
-        if made.of is None:
+        operand = made_column("value", node, self.rows)
+        if operand.of is None:
             # This call refuses it.
             Scalar(self.rows.scope).term(node)
-        assert made.of is not None
-        return made.of, made.column
+        assert operand.of is not None
+        return operand.of, operand.column
 
     def _partition(self, spec: exp.Window, node: exp.Window) -> tuple[Expr, ...]:
         """What rows of a partition have in common, beside the unit."""
         scope = self.rows.scope
         refs = [scope.column(part) for part in spec.args.get("partition_by") or []]
-        owned = [ref is not None and bool(ref.owner_keys(self.rows.tables)) for ref in refs]
-        if not any(owned):
+        leads_to_unit = [ref is not None and bool(ref.owner_keys(self.rows.tables)) for ref in refs]
+        if not any(leads_to_unit):
             unit = next((t.unit for t in scope.tables() if t.private and t.unit in t.columns), None)
             raise question_error(
                 "DP702",
@@ -239,7 +240,7 @@ def _frame_error(node: exp.Window) -> Exception:
     )
 
 
-def _function_error(node: exp.Window, name: str, order: tuple[Any, ...]) -> Exception:
+def _function_error(node: exp.Window, name: str, order: tuple[tuple[Expr, bool], ...]) -> Exception:
     if name in {*_NEIGHBOURS, "FIRST_VALUE"} and not order:
         return question_error(
             "DP702",

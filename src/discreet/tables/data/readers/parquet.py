@@ -83,8 +83,8 @@ class Parquet:
             )
             for source, path in zip(self.sources, self.paths, strict=True)
         ]
-        kept = [one for one in fields if one[0] not in self.folders]
-        return datasets.FileSystemDataset(fragments, pa.schema([*kept, *texts]), read_as)
+        in_files = [column for column in fields if column[0] not in self.folders]
+        return datasets.FileSystemDataset(fragments, pa.schema([*in_files, *texts]), read_as)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Any]:
         """The rows as sound Arrow tables, batch by batch; of all columns, or of those in `names`."""
@@ -118,7 +118,10 @@ class Parquet:
     def _types(self) -> dict[str, Any]:
         """The declared types; a file stores every date as days."""
         pa = library("pyarrow")
-        declared = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
+        declared = {
+            column.name: pa.date32() if kind_of(column.type) == "date" else column.type
+            for column in self.schema
+        }
         return declared | dict.fromkeys(self.folders, pa.string())
 
     def plain_terms(self) -> dict[str, str] | None:
@@ -140,27 +143,27 @@ class Parquet:
             pa.float64(),
             pa.date32(),
         }
-        made = {}
-        for one in self.schema:
-            kind, column = one.type, quote_name(one.name)
+        terms = {}
+        for column in self.schema:
+            kind, term = column.type, quote_name(column.name)
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if kind_of(kind) == "other":
-                made[one.name] = _OTHER
+                terms[column.name] = _OTHER
             elif kind in same:
-                made[one.name] = column
+                terms[column.name] = term
             elif is_text(kind):
                 # Encoded and decoded, so that DuckDB cannot skip rows because of the statistics in a file.
-                made[one.name] = f"DECODE(ENCODE({column}))"
+                terms[column.name] = f"DECODE(ENCODE({term}))"
             elif pa.types.is_timestamp(kind) and kind.unit == "us":
-                made[one.name] = _near_moment(column, kind)
+                terms[column.name] = _near_moment(term, kind)
             else:
                 return None
-        return None if self.folders else made
+        return None if self.folders else terms
 
     def terms(self) -> dict[str, str]:
         """Every column as a term of DuckDB on `dataset`."""
-        made = {one.name: _term(one.name, one.type) for one in self.schema}
-        return made | {name: cast(name, kind) for name, kind in self.folders.items()}
+        casts = {column.name: _term(column.name, column.type) for column in self.schema}
+        return casts | {name: cast(name, kind) for name, kind in self.folders.items()}
 
 
 def footer(path: Path) -> Any:
@@ -180,13 +183,13 @@ def _source(path: Path) -> Any:
         return str(path)
     with path.open("rb") as file:
         # A private copy: writing to it does not change the file.
-        held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    length = int.from_bytes(held[-8:-4], "little")
-    place = held.find(_NOTE, len(held) - 8 - length)
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    length = int.from_bytes(content[-8:-4], "little")
+    place = content.find(_NOTE, len(content) - 8 - length)
     while place >= 0:
-        held[place : place + len(_NOTE)] = _NOTE.lower()
-        place = held.find(_NOTE, place)
-    return pa.py_buffer(held)
+        content[place : place + len(_NOTE)] = _NOTE.lower()
+        place = content.find(_NOTE, place)
+    return pa.py_buffer(content)
 
 
 def _footer(source: Any, path: Path) -> Any:
@@ -199,10 +202,10 @@ def _footer(source: Any, path: Path) -> Any:
     leaves = [declared.column(place) for place in range(len(declared.names))]
     long = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
     fields = []
-    for one, note in zip(declared.to_arrow_schema(), noted, strict=True):
-        is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
-        fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
-    if len({one.name for one in fields}) < len(fields):
+    for column, note in zip(declared.to_arrow_schema(), noted, strict=True):
+        is_odd = kind_of(note.type) == "other" or (column.name in long and pa.types.is_decimal(column.type))
+        fields.append(pa.field(column.name, pa.binary() if is_odd else column.type))
+    if len({column.name for column in fields}) < len(fields):
         raise rules.description_error(path.name, "two columns have the same name.", "rename one of them")
     return pa.schema(fields)
 
@@ -213,7 +216,8 @@ def _signature(schema: Any) -> dict[str, tuple[str, str]]:
     """
     pa = library("pyarrow")
     plain = {
-        one.name: one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in schema
+        column.name: column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        for column in schema
     }
     kinds = {name: kind_of(kind) for name, kind in plain.items()}
     alike = {"text", "date", "other"}
@@ -228,14 +232,14 @@ def _term(name: str, kind: Any) -> str:
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return _term(name, kind.value_type)
-    column, known = quote_name(name), kind_of(kind)
-    if known == "text":
+    column, kind_word = quote_name(name), kind_of(kind)
+    if kind_word == "text":
         return f"TRY(DECODE({column}))" if is_text(kind) else _uuid(column)
-    if known == "timestamp":
+    if kind_word == "timestamp":
         return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP({_micros(column, kind.unit)}) END"
-    if known == "decimal":
+    if kind_word == "decimal":
         return _decimal(column, kind)
-    return _OTHER if known == "other" else column
+    return _OTHER if kind_word == "other" else column
 
 
 def _near_moment(column: str, kind: Any) -> str:
@@ -243,9 +247,9 @@ def _near_moment(column: str, kind: Any) -> str:
     native = "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
     zone = "+00" if kind.tz else ""
     first, last = (f"{native} '{end}{zone}'" for end in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
-    kept = f"GREATEST(LEAST({column}, {last}), {first})"
+    clamped = f"GREATEST(LEAST({column}, {last}), {first})"
     # GREATEST ignores NULL arguments.
-    return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP(EPOCH_US({kept})) END"
+    return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP(EPOCH_US({clamped})) END"
 
 
 def _micros(column: str, unit: str) -> str:
@@ -261,8 +265,8 @@ def _micros(column: str, unit: str) -> str:
 
 def _decimal(column: str, kind: Any) -> str:
     digits, scale = kind.precision, kind.scale
-    most = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
-    ends = [f"CAST('{sign}{most}' AS DECIMAL({digits},{scale}))" for sign in ("-", "")]
+    largest = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
+    ends = [f"CAST('{sign}{largest}' AS DECIMAL({digits},{scale}))" for sign in ("-", "")]
     return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {column} END"
 
 

@@ -43,21 +43,23 @@ _LONGEST_HEADER = 1_000_000
 
 def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     """The columns of a file and their kinds; of a database file, those of one of its tables."""
-    place = first_file(path)
-    suffix = place.suffix.lower()
+    path_of_file = first_file(path)
+    suffix = path_of_file.suffix.lower()
     if suffix in DELIMITERS:
-        return dict.fromkeys(header(place), "text")
+        return dict.fromkeys(header(path_of_file), "text")
     if suffix in parquet.ENDINGS:
-        schema = guard_opening(lambda: parquet.footer(place), place)
+        schema = guard_opening(lambda: parquet.footer(path_of_file), path_of_file)
     elif suffix in _ARROW:
-        schema = guard_opening(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
+        schema = guard_opening(
+            lambda: library("pyarrow").ipc.open_file(str(path_of_file)).schema, path_of_file
+        )
     elif suffix in _SQLITE:
-        return dict(guard_opening(lambda: sqlite.kinds(place, table), place))
+        return dict(guard_opening(lambda: sqlite.kinds(path_of_file, table), path_of_file))
     elif suffix == _DUCKDB:
-        schema = guard_opening(lambda: _of_database(place, table), place)
+        schema = guard_opening(lambda: _of_database(path_of_file, table), path_of_file)
     else:
-        check_kind(place)
-        raise unopened_error(f"{place.name}: files of this format have no schema.")
+        check_kind(path_of_file)
+        raise unopened_error(f"{path_of_file.name}: files of this format have no schema.")
     return {field.name: kind_of(field.type) for field in schema}
 
 
@@ -80,24 +82,26 @@ def is_sqlite(path: str | Path) -> bool:
 
 def header(path: str | Path) -> list[str]:
     """The column names in the first line of a text file; nothing below it is read."""
-    place = one_file(Path(path))
+    path_of_file = one_file(Path(path))
     try:
-        told = guard_opening(lambda: _first_line(place)).decode("utf-8-sig")
+        first_line = guard_opening(lambda: _first_line(path_of_file)).decode("utf-8-sig")
     except UnicodeDecodeError:
-        fix = f"save it as UTF-8:  iconv -f utf-16 -t utf-8 {place} > {place.stem}-utf8{place.suffix}"
-        raise rules.description_error(place.name, "its first line is not UTF-8 text.", fix) from None
-    if "\r" in told:
-        fix = f"end its lines with a line feed:  tr '\\r' '\\n' < {place} > {place.stem}-lf{place.suffix}"
-        raise rules.description_error(place.name, "its lines end in a carriage return alone.", fix)
-    delimiter = DELIMITERS[place.suffix.lower()]
+        fix = f"save it as UTF-8:  iconv -f utf-16 -t utf-8 {path_of_file} > {path_of_file.stem}-utf8{path_of_file.suffix}"
+        raise rules.description_error(path_of_file.name, "its first line is not UTF-8 text.", fix) from None
+    if "\r" in first_line:
+        fix = f"end its lines with a line feed:  tr '\\r' '\\n' < {path_of_file} > {path_of_file.stem}-lf{path_of_file.suffix}"
+        raise rules.description_error(path_of_file.name, "its lines end in a carriage return alone.", fix)
+    delimiter = DELIMITERS[path_of_file.suffix.lower()]
     names = (
-        guard_opening(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
+        guard_opening(lambda: next(csv.reader([first_line], delimiter=delimiter), []))
+        if _is_one_line(first_line)
+        else []
     )
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
     fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
     raise rules.description_error(
-        place.name, "its first line must list the names of the columns, each once.", fix
+        path_of_file.name, "its first line must list the names of the columns, each once.", fix
     )
 
 
@@ -128,8 +132,8 @@ def catalogue(path: str | Path) -> list[str]:
     if is_sqlite(place):
         names = list(guard_opening(lambda: sqlite.tables(place), place))
     else:
-        asked = "SELECT table_name FROM duckdb_tables() ORDER BY table_name"
-        names = [name for (name,) in guard_opening(lambda: connect(place).execute(asked).fetchall(), place)]
+        query = "SELECT table_name FROM duckdb_tables() ORDER BY table_name"
+        names = [name for (name,) in guard_opening(lambda: connect(place).execute(query).fetchall(), place)]
     if names:
         return names
     raise unopened_error(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")

@@ -96,14 +96,14 @@ def raw_type(kind: Any) -> Any:
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return raw_type(kind.value_type)
-    known = kind_of(kind)
-    if known == "date":
+    kind_word = kind_of(kind)
+    if kind_word == "date":
         return pa.int32() if kind == pa.date32() else pa.int64()
-    if known == "decimal":
+    if kind_word == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     convert = {"text": pa.large_binary(), "timestamp": pa.int64(), "other": None}
-    if known in convert:
-        return convert[known]
+    if kind_word in convert:
+        return convert[kind_word]
     return pa.float32() if kind == pa.float16() else kind
 
 
@@ -182,17 +182,17 @@ def _maker(kind: Any) -> tuple[Callable[[Any], Any], Any]:
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return _maker(kind.value_type)
-    known = kind_of(kind)
-    if known == "text":
+    kind_word = kind_of(kind)
+    if kind_word == "text":
         return (_uuids if _is_uuid(kind) else _texts), pa.large_string()
-    if known == "timestamp":
+    if kind_word == "timestamp":
         of = pa.timestamp("us", "UTC" if kind.tz else None)
         return (lambda raw: _micros(raw, kind.unit).view(of)), of
-    if known == "date":
+    if kind_word == "date":
         return (_days if kind == pa.date64() else lambda raw: raw.view(pa.date32())), pa.date32()
-    if known == "decimal":
+    if kind_word == "decimal":
         return _decimals, pa.decimal128(kind.precision, kind.scale)
-    return (lambda raw: raw), pa.binary() if known == "other" else raw_type(kind)
+    return (lambda raw: raw), pa.binary() if kind_word == "other" else raw_type(kind)
 
 
 def _is_uuid(kind: Any) -> bool:
