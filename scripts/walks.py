@@ -24,7 +24,7 @@ from types import CodeType, FrameType
 import discreet as dp
 
 PACKAGE = Path(dp.__file__).parent
-HELPERS = {"check.py", "errors.py", "extras.py", "paths.py", "forks.py", "__init__.py"}
+HELPERS = {"check.py", "errors.py", "exact.py", "extras.py", "paths.py", "forks.py", "__init__.py"}
 
 
 @dataclass

@@ -14,7 +14,7 @@ import re
 import stat
 from difflib import get_close_matches
 from glob import glob
-from os import W_OK, X_OK, access
+from os import W_OK, X_OK, PathLike, access
 from pathlib import Path, PurePosixPath
 
 from discreet.errors import BadParameter, EngineFailed
@@ -352,6 +352,13 @@ def short_path(path: str | Path) -> str:
 
 def place_for(path: str | Path) -> Path:
     """A place for a file, in a folder that exists and may be written into; nothing is written yet."""
+    if not isinstance(path, str | PathLike):
+        raise BadParameter(
+            "DP104",
+            f"a path is a text or a Path, not {type(path).__name__}.",
+            why="the result needs a file to be written to.",
+            fix='"answer.csv"',
+        )
     target = expand_home(path)
     mode, folder = _mode(target), _mode(target.parent)
     if _ADDRESS.fullmatch(str(path)) and not folder:

@@ -17,11 +17,12 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "check": ("errors",),
     "exact": (),
+    "json_types": (),
     "paths": ("errors",),
     "extras": ("errors",),
     "data": ("errors",),
     "noise": ("check", "exact"),
-    "privacy": ("check", "exact"),
+    "privacy": ("check", "exact", "json_types"),
     "mechanisms": ("noise", "privacy"),
     "forks": (),
     "tables": ("mechanisms", "plot", "paths", "extras", "forks"),
@@ -169,7 +170,7 @@ def folder_of(module: str) -> str:
 def test_siblings_and_ancestors_are_out_of_reach():
     assert "learn" not in stands_on("tables")
     assert "ledger" not in stands_on("audit")
-    assert stands_on("privacy") == {"check", "errors", "exact"}
+    assert stands_on("privacy") == {"check", "errors", "exact", "json_types"}
     assert {"noise", "privacy", "ledger"} <= stands_on("cli")
 
 

@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import integrate
 from scipy.stats import norm
 
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
-from discreet.mechanisms.noise_sums import tail_bound_of_sum
+from discreet.mechanisms.noise_sums import _three_laplaces, tail_bound_of_sum
 
 BETAS = (0.05, 0.01, 1e-4)
 
@@ -84,3 +85,25 @@ def test_the_sign_and_the_order_of_terms_do_not_matter():
 def test_many_noises_grow_by_the_root_of_their_number(count):
     bound = tail_bound_of_sum([(1.0, L(1e7))] * count, 0.05) / 1e7
     assert 0.99 <= bound / (1.96 * math.sqrt(2 * count)) <= (1.06 if count == 2 else 1.01)
+
+
+def tail_by_inversion(scales, t):
+    """P(|X + Y + Z| > t), from the characteristic function (Gil-Pelaez 1951)."""
+
+    def integrand(u):
+        return math.prod(1 / (1 + (scale * u) ** 2) for scale in scales) / u
+
+    # Near 0 sin(ut)/u is t; beyond, the oscillating integral is done by a weighted rule.
+    near = integrate.quad(lambda u: integrand(u) * math.sin(u * t), 1e-12, 1.0, limit=400)[0]
+    far = integrate.quad(integrand, 1.0, math.inf, weight="sin", wvar=t, limit=400)[0]
+    return 1 - 2 / math.pi * (near + far)
+
+
+@pytest.mark.parametrize(
+    "scales", [(1.0, 1.0, 1.0), (1.0, 0.999, 0.5), (1.0, 0.7, 0.3), (1.0, 1.0, 0.01), (1.0, 0.01, 0.0)]
+)
+def test_the_quantile_of_three_laplace_noises(scales):
+    for beta in (0.3, 0.05, 0.001):
+        t = float(_three_laplaces([np.array([scale]) for scale in scales], beta)[0])
+        assert tail_by_inversion(scales, t) <= beta * (1 + 1e-5) + 1e-9
+        assert tail_by_inversion(scales, 0.985 * t) > beta

@@ -23,7 +23,7 @@ CROSS = 'session.sql("SELECT ward, days > 9 AS long, COUNT(*) AS n FROM visits G
 
 
 @pytest.fixture
-def here(visits):
+def here(visits, folder):
     return Here(data=visits)
 
 
@@ -36,6 +36,9 @@ def slip(wrong: str, code: str, fix: str, right: str) -> Mistake:
     slip('total.share("ward")', "DP105", "answer.share()", "answer = total; answer.share()"),
     slip('a / "total"', "DP104", "100 * answer", "answer = a; 100 * answer"),
     slip("a.take([7])", "DP102", "answer.take([0])", "answer = a; answer.take([0])"),
+    slip("a.take(7)", "DP102", "answer.take([0])", "answer = a; answer.take([0])"),
+    slip("a.to_csv(3)", "DP104", '"answer.csv"', 'a.to_csv("answer.csv")'),
+    slip("a.to_parquet(None)", "DP104", '"answer.csv"', 'a.to_csv("answer.csv")'),
     slip("long / a", "DP107", "GROUP BY long", f"long / {LONG}"),
     slip("total / a", "DP107", "no GROUP BY", "total / total  # with no GROUP BY"),
     slip("means / both", "DP107", "AS days", "means / means  # AS days"),

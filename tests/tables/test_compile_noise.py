@@ -11,18 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet import testing
-from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, TruncatedLaplace
 from discreet.tables.plan import split
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.selection import gaussian_selection, laplace_selection
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.stage import QueryScope
 from discreet.tables.plan.totals import Totals
-from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
-from tests.chance import may_fail, risk
-from tests.statistical.constants import ALPHA, FEW, WRONG
-from tests.statistical.fit import accepts
 from tests.tables.small import ROWS, WARD, contribution, dataset, engine, number, question
 
 X = number(0, 500)
@@ -140,46 +135,14 @@ def test_the_share_of_finding_makes_the_loss_least():
     assert split._selection_weight([], 1.0, 2) == 1.0
 
 
-# --- noise that is cut off ---------------------------------------------------------------------------
+# --- one noisy number for both ------------------------------------------------------------------------
 
 
 def cut_law(law):
-    z = np.arange(-law.bound, law.bound + 1)
+    z = np.arange(-law.limit, law.limit + 1)
     weights = np.exp(-np.abs(z) / law.scale)
     return dict(zip(z.tolist(), weights / weights.sum(), strict=True))
 
-
-@pytest.mark.parametrize(("scale", "delta"), [(1.0, 1e-6), (10.0, 1e-5), (0.3, 0.01), (2.0, 0.2)])
-def test_noise_is_cut_off_as_soon_as_delta_allows(scale, delta):
-    most = truncation_for(scale, delta)
-    law = TruncatedLaplaceDistribution(scale, most)
-    exact = cut_law(law)
-    assert exact[most] <= delta
-    assert most == 1 or cut_law(TruncatedLaplaceDistribution(scale, most - 1))[most - 1] > delta
-    for k in range(1, most + 2):
-        tail = sum(p for z, p in exact.items() if abs(z) >= k)
-        assert tail <= law.tail(k) * (1 + 1e-15)
-        assert law.tail(k) == pytest.approx(tail, rel=1e-9, abs=1e-300)
-    assert law.tail_bound(0.05) <= most
-
-
-@may_fail(2 * ALPHA, "one law fits, one does not")
-def test_cut_noise_follows_its_law():
-    law = TruncatedLaplaceDistribution(2.0, 3)
-    exact, wrong = cut_law(law), cut_law(TruncatedLaplaceDistribution(2.0 * (1 - 2 * WRONG), 3))
-    drawn = law.draw(FEW)
-    risk((1 - exact[-3] - exact[3]) ** FEW)  # the ends are never drawn: 0 to all digits
-    assert np.abs(drawn).max() == 3
-    accepts(
-        drawn,
-        lambda k: np.array([exact[z] for z in k.tolist()]),
-        lambda k: np.array([wrong[z] for z in k.tolist()]),
-    )
-    with testing.seeded(1):
-        assert abs(law.draw()) <= 3
-
-
-# --- one noisy number for both ------------------------------------------------------------------------
 
 HIDDEN = "hidden"
 SPAN = 60
@@ -189,7 +152,7 @@ def law_of(selection, units):
     """The exact law of what is seen of one group: nothing, or its noisy number."""
     if not units:
         return {HIDDEN: 1.0}
-    if isinstance(selection.distribution, TruncatedLaplaceDistribution):
+    if isinstance(selection.distribution, TruncatedLaplace):
         noise = cut_law(selection.distribution)
     else:
         z = np.arange(-SPAN, SPAN + 1)
@@ -243,8 +206,8 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
 
 def test_a_cut_that_is_one_lower_leaks_too_much():
     selection = selections("add-remove")[0]
-    lower = TruncatedLaplaceDistribution(selection.distribution.scale, selection.distribution.bound - 1)
-    assert cut_law(lower)[lower.bound] > 0.03
+    lower = TruncatedLaplace(selection.distribution.scale, selection.distribution.limit - 1)
+    assert cut_law(lower)[lower.limit] > 0.03
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["cut", "gaussian"])

@@ -316,7 +316,7 @@ def test_a_row_that_is_a_unit_stays_one_row_even_if_a_public_key_becomes_two():
         engines.duckdb({"t": points, "codes": codes}, units=units),
         engines.polars(bear, units=units),
     ):
-        engine._copies = lambda _: lambda: False  # as if they came a moment later
+        engine._has_copies = lambda _: lambda: False  # as if they came a moment later
         assert engine.sums(asked) == expected
         engine.close()
 
@@ -330,7 +330,7 @@ def test_postgres_joins_a_row_with_one_row_of_a_public_table(postgres_database):
         connection.execute("CREATE TABLE codes (k int, label text, b boolean)")
         connection.execute("INSERT INTO codes VALUES (1, 'p', true), (2, 'q', true), (2, 'r', false)")
     engine = engines.postgres(postgres_database, {"t": "t", "codes": "codes"}, units={"t": engines.ROW})
-    engine._copies = lambda _: lambda: False
+    engine._has_copies = lambda _: lambda: False
     label, truth = Read("codes", "label", Type(TEXT)), Read("codes", "b", Type("truth"))
     rows = replace(RELATIONS["looked up"], keep=True)
     assert engine.sums(BoundedSums(rows, (label, truth), (ONE,), RowScheme(1, 1))) == {("p", True): (3,)}

@@ -128,7 +128,7 @@ def test_answers_are_matched_by_their_keys():
     other = weeks("b", [1.0, 2.0, 3.0]).take([2, 0])
     assert (one - other).rows()[0][:2] == (0, 9.0)
     assert [row[1] for row in (one / other).rows()] == [10.0, 10.0]
-    assert (one - other).notes[-1] == "1 groups are left out that stand in one answer only."
+    assert (one - other).notes[-1] == "1 group is left out, because only one of the answers shows it."
     total = Answer.of(keys=[], groups=[()], columns={"n": count("c", [60.0])})
     assert [row[1] for row in (one / total).rows()] == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert [row[1] for row in (one * 2).rows()] == [20.0, 40.0, 60.0]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
-#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it has no type here.
+#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it
+#: has no type here.
 LedgerReceipt: TypeAlias = Any
 
 
@@ -198,7 +200,9 @@ class Answer:
         frames.to_csv(self, path, sidecar=sidecar)
 
     def to_excel(self, path: str | Path) -> None:
-        """Write an Excel file with the sheets "answer" and "about": `answer.to_excel("wards.xlsx")`."""
+        """Write an Excel file with the sheets "answer" and "about":
+        `answer.to_excel("wards.xlsx")`.
+        """
         frames.to_excel(self, path)
 
     def to_ipc(self, path: str | Path) -> None:
@@ -213,7 +217,7 @@ class Answer:
         """
         frames.to_parquet(self, path)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The whole answer as plain JSON types.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_dict()["keys"]
@@ -273,10 +277,11 @@ class Answer:
         >>> answer.take([1]).rows()
         [('B', 5, 3, 7)]
         """
-        if any(check.whole(at_least=0, row=row) >= len(self) for row in rows):
+        are_numbers = isinstance(rows, Sequence) and not isinstance(rows, str)
+        if not are_numbers or any(check.whole(at_least=0, row=row) >= len(self) for row in rows):
             raise BadParameter(
                 "DP102",
-                f"the answer has {len(self)} rows, with the numbers from 0 to {len(self) - 1}.",
+                f"take needs a list of row numbers; those of this answer go from 0 to {len(self) - 1}.",
                 why="a row that was not released cannot be taken.",
                 fix="answer.take([0])",
             )
@@ -316,7 +321,8 @@ class Answer:
         return arithmetic.apply(op, self, _checked_answer(other))
 
     def share(self, *within: str) -> Answer:
-        """Each number as a share of the total of all groups, or of the groups that agree in some keys.
+        """Each number as a share of the total of all groups, or of the groups that agree in some
+        keys.
 
         `answer.share("race")` gives the shares within each race. Shares are of the groups that the
         answer shows. Arithmetic between answers, `a / b` and `a - b`, matches groups by their keys.
@@ -357,7 +363,8 @@ class Answer:
         return arithmetic.stack([self, *map(_checked_answer, others)])
 
     def combine(self, *others: Answer) -> Answer:
-        """The weighted mean of several releases of the same numbers, which is nearer to the truth than each.
+        """The weighted mean of several releases of the same numbers, which is nearer to the truth
+        than each.
 
         Counts and sums only. Weights are the inverses of the variances of the noise.
 
@@ -428,14 +435,11 @@ class Answer:
         """
         from discreet.plot.groups import panels
 
-        several: Any = list(self.columns)[: 1 if ax is not None else 4] if column is None else column
-        names = (
-            [*map(self._column_name, several)]
-            if isinstance(several, list | tuple)
-            else [self._column_name(several)]
-        )
-        if not names:
-            names = [self._column_name(None)]
+        if column is None:
+            column = list(self.columns)[: 1 if ax is not None else 4]
+        chosen = list(column) if isinstance(column, list | tuple) else [column]
+        # An empty list names no column, and is refused like a name that is none.
+        names = [self._column_name(name) for name in chosen or [None]]
         shown = self
         if sort:
             order = SortOrder(ReleasedColumn(names[0]), descending=True)
@@ -485,8 +489,8 @@ class Answer:
         if self.guarantee is not None:
             yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
-    def _column_name(self, column: str | None) -> str:
-        if column is not None and column in self.columns:
+    def _column_name(self, column: object) -> str:
+        if isinstance(column, str) and column in self.columns:
             return column
         raise BadParameter(
             "DP105",

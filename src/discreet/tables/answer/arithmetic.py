@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic between answers, and other tables made from them: sums, ratios, shares, a pivot, a union.
+"""Arithmetic between answers, and other tables made from them: sums, ratios, shares, a pivot, a
+union.
 
-**Guarantee.** Post-processing: only released answers are read. Intervals are computed from the noise of both answers, where it is
-known; noises of different draws are independent, and a number that stands in both answers is one number. Where an interval cannot
-be proved there is none. The guarantee of the result is that of all answers in it together.
+**Guarantee.** Post-processing: only released answers are read. Intervals are computed from the
+noise of both answers, where it is known; noises of different draws are independent, and a number
+that stands in both answers is one number. Where an interval cannot be proved there is none. The
+guarantee of the result is that of all answers in it together.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.arrange import computed_column, nodes_of
 from discreet.tables.answer.evaluate import Linear, Node, column_of_nodes, combine
-from discreet.tables.answer.linear import CombinedNoise, add_forms
-from discreet.tables.answer.noisy import Noisy
+from discreet.tables.answer.linear import CombinedNoise, add_forms, deviation
+from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.answer.windows import sort_rows
 from discreet.tables.ask.question import SortOrder
 from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation, ReleasedWindow
@@ -47,17 +49,22 @@ def apply(op: str, left: Answer, right: Answer) -> Answer:
     for name, other in _matching_columns(left, right).items():
         mine, theirs = nodes_of(left, ReleasedColumn(name)), nodes_of(right, ReleasedColumn(other))
         nodes = [combine(op, [mine[row], theirs[at]]) for row, at in zip(rows, others, strict=True)]
-        one, two = left.columns[name], right.columns[other]
+        left_column, right_column = left.columns[name], right.columns[other]
         columns[name] = column_of_nodes(
             nodes,
-            f"{one.text or name} {op} {two.text or other}",
-            whole=op in _WHOLE and one.whole and two.whole,
-            nonnegative=op != "-" and one.nonnegative and two.nonnegative,
+            f"{left_column.text or name} {op} {right_column.text or other}",
+            whole=op in _WHOLE and left_column.whole and right_column.whole,
+            nonnegative=op != "-" and left_column.nonnegative and right_column.nonnegative,
         )
-    missing = len(left) - len(rows)
-    notes = (f"{missing} groups are left out that stand in one answer only.",) if missing else ()
+    unmatched = len(left) - len(rows) + len(right) - len(set(others))
+    notes = (_unmatched_note(unmatched),) if unmatched else ()
     groups = tuple(left.groups[row] for row in rows)
     return replace(_joint_answer([left, right], notes), groups=groups, columns=columns)
+
+
+def _unmatched_note(count: int) -> str:
+    groups = "1 group is" if count == 1 else f"{count} groups are"
+    return f"{groups} left out, because only one of the answers shows {'it' if count == 1 else 'them'}."
 
 
 def _map(answer: Answer, text: str, change: Callable[[Node], Node]) -> Answer:
@@ -110,20 +117,16 @@ def _weighted_mean(name: str, nodes: Sequence[Node]) -> Linear:
         )
     if len({frozenset(node.form) for node in linear}) == 1:
         return linear[0]
-    weights = [1 / sum((weight * _deviation(at)) ** 2 for at, weight in node.form.items()) for node in linear]
+    weights = [1 / deviation(node.form) ** 2 for node in linear]
     parts = [weight / sum(weights) for weight in weights]
     value = sum(part * node.value for part, node in zip(parts, linear, strict=True))
     return Linear(value, add_forms(*((part, node.form) for part, node in zip(parts, linear, strict=True))))
 
 
-def _deviation(at: Any) -> float:
-    """The standard deviation of a noise, but for a factor that is the same for all of its kind."""
-    noise = at.distribution
-    return float(noise.scale) * (2**0.5 if type(noise).__name__ == "LaplaceDistribution" else 1.0)
-
-
 def share(answer: Answer, within: Sequence[str]) -> Answer:
-    """Each number as a share of the total of the groups that are shown, or of those that agree in `within`."""
+    """Each number as a share of the total of the groups that are shown, or of those that agree in
+    `within`.
+    """
     partition = tuple(ReleasedColumn(answer.key_name(name)) for name in within)
 
     def of(name: str) -> Noisy:
@@ -159,7 +162,7 @@ def in_order(answer: Answer, order: SortOrder) -> Answer:
 def pivot(answer: Answer, key: str) -> Answer:
     """The values of a key as columns: one row for each group of the other keys."""
     at = answer.keys.index(answer.key_name(key))
-    kept = tuple(name for name in answer.keys if name != key)
+    other_keys = tuple(name for name in answer.keys if name != key)
     values = list(dict.fromkeys(group[at] for group in answer.groups))
     places = {(group[:at] + group[at + 1 :], group[at]): row for row, group in enumerate(answer.groups)}
     groups = tuple(dict.fromkeys(group for group, _ in places))
@@ -169,11 +172,11 @@ def pivot(answer: Answer, key: str) -> Answer:
         for name, column in answer.columns.items():
             label = str(value) if len(answer.columns) == 1 else f"{name}_{value}"
             columns[label] = replace(_pick(column, rows), text=f"{column.text or name}, {key} = {value}")
-    if len(columns) < len(values) * len(answer.columns) or columns.keys() & set(kept):
+    if len(columns) < len(values) * len(answer.columns) or columns.keys() & set(other_keys):
         raise _unlike_error(
             "two columns would have one name", "give the keys of the question other names with  AS"
         )
-    return replace(answer, keys=kept, groups=groups, columns=columns)
+    return replace(answer, keys=other_keys, groups=groups, columns=columns)
 
 
 def _pick(column: Noisy, rows: Sequence[int | None]) -> Noisy:
@@ -182,7 +185,7 @@ def _pick(column: Noisy, rows: Sequence[int | None]) -> Noisy:
     if len(known) == len(rows):
         return column.take(known)
 
-    def of(part: tuple[Any, ...]) -> tuple[Any, ...]:
+    def of(part: Values) -> Values:
         return tuple(None if row is None else part[row] for row in rows)
 
     return replace(
@@ -235,14 +238,13 @@ def _joint_answer(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
     }
     guarantees = [answer.guarantee for answer in releases.values() if answer.guarantee is not None]
     first = answers[0]
-    one = len(releases) == 1
     return replace(
         first,
         question="; ".join(dict.fromkeys(answer.question for answer in answers if answer.question)),
         notes=(*dict.fromkeys(note for answer in answers for note in answer.notes), *notes),
         suppressed=" ".join(dict.fromkeys(answer.suppressed for answer in answers if answer.suppressed)),
         guarantee=reduce(Guarantee.__add__, guarantees) if len(guarantees) == len(releases) else None,
-        receipt=first.receipt if one else None,
+        receipt=first.receipt if len(releases) == 1 else None,
         private=all(answer.private for answer in answers),
     )
 

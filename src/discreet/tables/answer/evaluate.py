@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluates expressions on released numbers, row by row, with their intervals.
 
-An expression becomes a tree whose leaves are as large as the noise allows: a linear combination of counts and sums, a quotient of
-two of them, or a noisy column of another kind. Interval arithmetic begins above the leaves.
+An expression becomes a tree whose leaves are as large as the noise allows: a linear combination of
+counts and sums, a quotient of two of them, or a noisy column of another kind. Interval arithmetic
+begins above the leaves.
 
-**Guarantee.** Only released numbers and public values are read. The interval of a result has a confidence of 95 %: each of its k
-noisy leaves has the confidence 1 - 5 %/k, where leaves that are equal, and columns whose intervals hold jointly, count as one.
-Where that cannot be computed there is no interval.
+**Guarantee.** Only released numbers and public values are read. The interval of a result has a
+confidence of 95 %: each of its k noisy leaves has the confidence 1 - 5 %/k, where leaves that are
+equal, and columns whose intervals hold jointly, count as one. Where that cannot be computed there
+is no interval.
 """
 
 from __future__ import annotations

@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import privacy
 from discreet.errors import BadDescription, MissingExtra
+from discreet.json_types import JsonObject, JsonValue
 from discreet.paths import place_for, unwritable_error
 from discreet.tables.answer.linear import DrawnNoise
+from discreet.tables.answer.noisy import Noisy
+from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from discreet.tables.answer.answer import Answer, Noisy
+    from discreet.tables.answer.answer import Answer
 
 __all__ = [
     "SIDECAR",
@@ -97,7 +100,9 @@ def to_csv(answer: Answer, path: str | Path, *, sidecar: bool = False) -> None:
 
 
 def sidecar_text(answer: Answer, name: str) -> str:
-    """The description of a CSV file, as CSV on the Web (W3C 2015) has it, with the metadata of the answer."""
+    """The description of a CSV file, as CSV on the Web (W3C 2015) has it, with the metadata of the
+    answer.
+    """
     columns = [{"name": column, "titles": column} for column in answer.header]
     described = {"@context": "http://www.w3.org/ns/csvw", "url": name, "tableSchema": {"columns": columns}}
     return json.dumps({**described, **answer.metadata()}, ensure_ascii=False, indent=2) + "\n"
@@ -118,7 +123,7 @@ def to_excel(answer: Answer, path: str | Path) -> None:
         book.save(str(place))
 
 
-def _write_row(sheet: Any, number: int, row: Iterable[Any]) -> None:
+def _write_row(sheet: Any, number: int, row: Iterable[Value]) -> None:
     """Write a row; a text is a text, and never a formula."""
     for column, value in enumerate(row, 1):
         cell = sheet.cell(row=number, column=column)
@@ -132,11 +137,13 @@ def _write_row(sheet: Any, number: int, row: Iterable[Any]) -> None:
 
 
 def _printable(text: str) -> str:
-    """A text without the control characters that Excel files cannot hold, and as long as a cell can be."""
+    """A text without the control characters that Excel files cannot hold, and as long as a cell can
+    be.
+    """
     return "".join(sign if sign >= " " or sign in "\t\n" else "\ufffd" for sign in text)[:32_767]
 
 
-def to_dict(answer: Answer) -> dict[str, Any]:
+def to_dict(answer: Answer) -> JsonObject:
     """The answer as plain JSON types."""
     return {
         "discreet.answer": _VERSION,
@@ -186,8 +193,6 @@ def from_json(text: str) -> Answer:
 
 
 def _noisy(stored: dict[str, Any]) -> Noisy:
-    from discreet.tables.answer.answer import Noisy
-
     fields: dict[str, Any] = {
         name: tuple(part) if isinstance(part, list) else part
         for name, part in stored.items()
@@ -198,37 +203,40 @@ def _noisy(stored: dict[str, Any]) -> Noisy:
     return Noisy(**fields)
 
 
-def _noise_of(column: Noisy) -> dict[str, Any]:
+def _noise_of(column: Noisy) -> JsonObject:
     """The noise of a column that was drawn; that of a computed one is not stored."""
     return {"linear": column.linear.to_dict()} if isinstance(column.linear, DrawnNoise) else {}
 
 
-def _columns(answer: Answer) -> dict[str, list[Any]]:
+def _columns(answer: Answer) -> dict[str, list[Value]]:
     rows = answer.rows()
     return {name: [row[at] for row in rows] for at, name in enumerate(answer.header)}
 
 
-def _field(value: Any) -> Any:
+def _field(value: Any) -> JsonValue:
     """A field in JSON; an infinite end of an interval becomes null."""
+    plain: JsonValue = value
     if isinstance(value, tuple):
-        return [None if isinstance(part, float) and not math.isfinite(part) else part for part in value]
-    return value
+        plain = [None if isinstance(part, float) and not math.isfinite(part) else part for part in value]
+    return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> JsonValue:
     """A key in JSON; dates and moments are marked with their type."""
     if isinstance(value, datetime):
         return {"moment": value.isoformat()}
     if isinstance(value, date):
         return {"date": value.isoformat()}
-    return value
+    plain: JsonValue = value
+    return plain
 
 
-def _value(stored: Any) -> Any:
+def _value(stored: Any) -> Value:
     if isinstance(stored, dict):
         ((kind, text),) = stored.items()
         return datetime.fromisoformat(text) if kind == "moment" else date.fromisoformat(text)
-    return stored
+    value: Value = stored
+    return value
 
 
 @contextmanager

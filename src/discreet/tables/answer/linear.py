@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The noise of released numbers as linear combinations of independent noises.
 
-A count or a sum is its exact value plus a linear form of noises that were drawn for its group alone. Sums, differences and
-multiples of such numbers are of this kind again, so their intervals are computed from the noise itself and need no union bound:
-twelve months together are off by √12 times the noise of one month, not by twelve times.
+A count or a sum is its exact value plus a linear form of noises that were drawn for its group
+alone. Sums, differences and multiples of such numbers are of this kind again, so their intervals
+are computed from the noise itself and need no union bound: twelve months together are off by √12
+times the noise of one month, not by twelve times.
 
-**Guarantee.** Everything here is post-processing of released numbers and public parameters. `half_width(form, beta)` is exceeded
-by the absolute value of the form's noise with probability at most `beta`.
+**Guarantee.** Everything here is post-processing of released numbers and public parameters.
+`half_width(form, beta)` is exceeded by the absolute value of the form's noise with probability at
+most `beta`.
 
-Why it holds: noises of different draws, groups or places are independent; equal ones are the same coordinate and add up in the
-form. The tail of a sum of independent symmetric unimodal noises grows with the absolute weight of each (Birnbaum 1948), which is
-what makes the cells of `quotient_ends` sound.
+Why it holds: noises of different draws, groups or places are independent; equal ones are the same
+coordinate and add up in the form. The tail of a sum of independent symmetric unimodal noises grows
+with the absolute weight of each (Birnbaum 1948), which is what makes the cells of `quotient_ends`
+sound.
 """
 
 from __future__ import annotations
@@ -19,16 +22,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from discreet.json_types import JsonObject, JsonValue
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
-from discreet.mechanisms.noise_sums import tail_bound_of_sum
+from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum
 
-__all__ = ["CombinedNoise", "DrawnNoise", "Form", "add_forms", "half_width", "quotient_ends", "scale_form"]
+__all__ = [
+    "CombinedNoise",
+    "DrawnNoise",
+    "Form",
+    "add_forms",
+    "deviation",
+    "half_width",
+    "quotient_ends",
+    "scale_form",
+]
 
 _KINDS: dict[str, type[NoiseDistribution]] = {
     "laplace": LaplaceDistribution,
     "gaussian": GaussianDistribution,
 }
-#: Cells of the search for an end of a quotient's interval, the length of the first in half-widths, and halvings of the last.
+#: Cells of the search for an end of a quotient's interval, the length of the first in half-widths,
+#: and halvings of the last.
 _CELLS, _COARSE, _HALVINGS = 64, 0.25, 4
 
 
@@ -50,8 +64,9 @@ Form: TypeAlias = Mapping[NoiseCoordinate, float]
 class DrawnNoise:
     """The noise of one column as it was drawn: the same form for each group, on noises of its own.
 
-    `draw` tells two draws apart; it is random and says nothing else. `terms` are the place, the weight and the distribution of
-    each noise, and `groups` the number of the group that each row shows.
+    `draw` tells two draws apart; it is random and says nothing else. `terms` are the place, the
+    weight and the distribution of each noise, and `groups` the number of the group that each row
+    shows.
     """
 
     draw: str
@@ -70,9 +85,11 @@ class DrawnNoise:
         """The noise of some of the rows."""
         return DrawnNoise(self.draw, self.terms, tuple(self.groups[row] for row in rows))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
-        terms = [[place, weight, _kind(noise), noise.scale] for place, weight, noise in self.terms]
+        terms: list[JsonValue] = [
+            [place, weight, _kind(noise), noise.scale] for place, weight, noise in self.terms
+        ]
         everything = self.groups == tuple(range(len(self.groups)))
         return {
             "draw": self.draw,
@@ -127,16 +144,23 @@ def half_width(form: Form, beta: float) -> float:
     return tail_bound_of_sum(((weight, at.distribution) for at, weight in form.items()), beta)
 
 
+def deviation(form: Form) -> float:
+    """The standard deviation of Σ weight · noise, approximately."""
+    return deviation_of_sum((weight, at.distribution) for at, weight in form.items())
+
+
 def quotient_ends(
     top: tuple[float, Form], bottom: tuple[float, Form], beta: float
 ) -> tuple[float, float] | None:
     """An interval for the quotient of two exact numbers, from their released values and noises.
 
-    It contains θ = S/N with probability at least 1 - β (Fieller 1954): at the true θ the noise of S̃ - θÑ alone is left, and
-    |S̃ - θÑ| is at most its half-width q(θ). The interval holds all θ for which that is so. None if they reach infinity.
+    It contains θ = S/N with probability at least 1 - β (Fieller 1954): at the true θ the noise of
+    S̃ - θÑ alone is left, and |S̃ - θÑ| is at most its half-width q(θ). The interval holds all θ
+    for which that is so. None if they reach infinity.
 
-    The θ outside are found cell by cell. In a cell each weight of S̃ - θÑ is largest at one of its ends, and q increases with each
-    weight, so a cell where |S̃ - θÑ| is above that q holds no θ of the set.
+    The θ outside are found cell by cell. In a cell each weight of S̃ - θÑ is largest at one of its
+    ends, and q increases with each weight, so a cell where |S̃ - θÑ| is above that q holds no θ of
+    the set.
     """
     (numerator, form), (denominator, below) = top, bottom
     if not denominator or half_width(below, beta) >= abs(denominator):
@@ -190,7 +214,9 @@ def _may_hold(
 
 
 def _is_outside_from(start: float, top: tuple[float, Form], bottom: tuple[float, Form], beta: float) -> bool:
-    """Whether every θ from `start` away from zero, or past it, is outside: in terms of u = 1/θ, one cell to u = 0."""
+    """Whether every θ from `start` away from zero, or past it, is outside: in terms of u = 1/θ, one
+    cell to u = 0.
+    """
     (numerator, form), (denominator, below) = top, bottom
     if start == 0 or (numerator / denominator) / start > 1:
         return False

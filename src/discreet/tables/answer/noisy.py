@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from discreet.tables.answer.linear import CombinedNoise, DrawnNoise
 
-__all__ = ["CONFIDENCE", "Noisy"]
+__all__ = ["CONFIDENCE", "Noisy", "Values"]
 
 CONFIDENCE = 0.95
 #: One value for each group. It is a number, but for MODE; None where nothing can be said.
@@ -46,7 +46,7 @@ class Noisy:
     together: str = field(default="", compare=False, repr=False)
     linear: DrawnNoise | CombinedNoise | None = field(default=None, compare=False, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """The state to pickle: the released numbers, without the function that computes intervals."""
         return {**self.__dict__, "interval": None, "together": ""}
 

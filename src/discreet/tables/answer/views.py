@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet.tables.answer.noisy import Noisy, Values
 
 if TYPE_CHECKING:
-    from discreet.tables.answer.answer import Answer, Noisy
+    from discreet.tables.answer.answer import Answer
 
 __all__ = ["nonnegative", "round_counts"]
 
@@ -38,14 +40,14 @@ def round_counts(answer: Answer) -> Answer:
 
 
 def _clip(column: Noisy) -> Noisy:
-    def at_zero(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def at_zero(values: Values) -> Values:
         return tuple(type(value)(0) if value is not None and value < 0 else value for value in values)
 
     return _replace_numbers(column, at_zero(column.values), at_zero(column.lo), at_zero(column.hi))
 
 
 def _round(column: Noisy) -> Noisy:
-    def to_whole(values: tuple[Any, ...], to: Callable[[float], int]) -> tuple[Any, ...]:
+    def to_whole(values: Values, to: Callable[[float], int]) -> Values:
         return tuple(
             None if value is None or not math.isfinite(value) else int(to(value)) for value in values
         )
@@ -54,9 +56,7 @@ def _round(column: Noisy) -> Noisy:
     return _replace_numbers(column, to_whole(column.values, round), *ends)
 
 
-def _replace_numbers(
-    column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]
-) -> Noisy:
+def _replace_numbers(column: Noisy, values: Values, lo: Values, hi: Values) -> Noisy:
     return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None, linear=None)
 
 

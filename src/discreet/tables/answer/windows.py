@@ -1,32 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows over released rows: shares of a total, running totals, ranks, differences between periods.
+"""Windows over released rows: shares of a total, running totals, ranks, differences between
+periods.
 
-**Guarantee.** Post-processing: only the rows and numbers that were released are read. A window sees the groups that the answer
-shows, after HAVING.
+**Guarantee.** Post-processing: only the rows and numbers that were released are read. A window sees
+the groups that the answer shows, after HAVING.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TypeAlias
 
 from discreet.tables.answer.evaluate import NULL, Applied, Linear, Node, Unbounded, add_nodes, combine
 from discreet.tables.ask.released import ReleasedExpression, ReleasedWindow
+from discreet.tables.data.types import Value
 
 __all__ = ["sort_rows", "window_nodes"]
 
 #: Numbers that the frames of one window read together; beyond that sums have no intervals.
 _MOST_READ = 200_000
 Evaluate = Callable[[ReleasedExpression], Sequence[Node]]
+#: For each row of a partition the values that it is ordered by; rows of one rank are equals.
+Ranks: TypeAlias = list[tuple[Value, ...]]
 
 
 def window_nodes(window: ReleasedWindow, count: int, nodes_of: Evaluate) -> list[Node]:
-    """The value of a window in each of `count` rows; `nodes_of` evaluates an expression in all of them."""
+    """The value of a window in each of `count` rows; `nodes_of` evaluates an expression in all of
+    them.
+    """
     partition = [nodes_of(key) for key in window.partition]
     order = [(nodes_of(key), descending) for key, descending in window.order]
     operand = None if window.of is None else nodes_of(window.of)
-    parts: dict[tuple[Any, ...], list[int]] = {}
+    parts: dict[tuple[Value, ...], list[int]] = {}
     for row in range(count):
         parts.setdefault(tuple(nodes[row].value for nodes in partition), []).append(row)
     values: list[Node] = [NULL] * count
@@ -51,7 +57,7 @@ def sort_rows(rows: list[int], nodes: Sequence[Node], *, descending: bool) -> li
     return known + [row for row in rows if nodes[row].value is None]
 
 
-def _part(window: ReleasedWindow, ranks: list[Any], read: list[Node] | None) -> list[Node]:
+def _part(window: ReleasedWindow, ranks: Ranks, read: list[Node] | None) -> list[Node]:
     """The values of one partition, whose rows are in order; rows of the same rank are equals."""
     if window.name in _ORDINAL:
         return [Unbounded(number) for number in _ORDINAL[window.name](ranks)]
@@ -82,7 +88,7 @@ def _without_intervals(name: str, read: list[Node], frames: list[range]) -> list
     return nodes
 
 
-def _frames(window: ReleasedWindow, ranks: list[Any]) -> list[range]:
+def _frames(window: ReleasedWindow, ranks: Ranks) -> list[range]:
     """The rows that each row's value is about."""
     size = len(ranks)
     if window.frame is not None:
@@ -125,25 +131,25 @@ def _over(name: str, read: list[Node] | None, frame: range) -> Node:
     return Applied(op, tuple(known), choose(node.value for node in known))
 
 
-def _row_numbers(ranks: list[Any]) -> list[int]:
+def _row_numbers(ranks: Ranks) -> list[int]:
     return list(range(1, len(ranks) + 1))
 
 
-def _ranks(ranks: list[Any]) -> list[int]:
+def _ranks(ranks: Ranks) -> list[int]:
     numbers: list[int] = []
     for at, rank in enumerate(ranks):
         numbers.append(numbers[-1] if at and rank == ranks[at - 1] else at + 1)
     return numbers
 
 
-def _dense_ranks(ranks: list[Any]) -> list[int]:
+def _dense_ranks(ranks: Ranks) -> list[int]:
     numbers: list[int] = []
     for at, rank in enumerate(ranks):
         numbers.append(1 if not at else numbers[-1] + (rank != ranks[at - 1]))
     return numbers
 
 
-_ORDINAL: dict[str, Callable[[list[Any]], list[int]]] = {
+_ORDINAL: dict[str, Callable[[Ranks], list[int]]] = {
     "row_number": _row_numbers,
     "rank": _ranks,
     "dense_rank": _dense_ranks,

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four places where tables lie and sums are made: DuckDB, PostgreSQL, Spark, Polars.
+"""The four engines that hold tables and sum them: DuckDB, PostgreSQL, Spark, Polars.
 
     engines.duckdb({"visits": "visits.parquet"}, units={"visits": "patient_id"})
-    engines.postgres("postgresql://…", {"visits": "clinic.visits", "wards": "wards"}, units={"visits": "patient_id"})
+    engines.postgres("postgresql://…", {"visits": "clinic.visits"}, units={"visits": "patient_id"})
     engines.spark(session, {"visits": frame}, units={"visits": "patient_id"})
     engines.polars({"visits": frame}, units={"visits": ROW})
 
-`units` says which tables are private, and whose a row is: a column, or `ROW` where every row is a unit of its own.
-A table that it does not name (or names with None) is public.
+`units` says which tables are private, and whose a row is: a column, or `ROW` where every row is a
+unit of its own. A table that it does not name (or names with None) is public.
 
-**Guarantee.** All four give the same whole numbers for the same rows: those of `tests/tables/reference.py`, whatever
-the order of the rows and the number of threads. Rows whose unit is NULL or NaN belong to nobody and are not counted.
-A source is opened here and never again: a file that has changed since is not counted.
+**Guarantee.** All four give the same whole numbers for the same rows: those of
+`tests/tables/reference.py`, whatever the order of the rows and the number of threads. Rows whose
+unit is NULL or NaN belong to nobody and are not counted. A source is opened here and never again: a
+file that has changed since is not counted.
 
 Nothing is imported before an engine is made.
 """
@@ -31,8 +32,8 @@ __all__ = ["ROW", "duckdb", "polars", "postgres", "spark"]
 def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
     """Tables in DuckDB, inside this process.
 
-    A source is the path (or glob) of Parquet or CSV files, an Arrow table, a pandas or Polars frame, a DuckDB
-    relation, or (connection, "table").
+    A source is the path (or glob) of Parquet or CSV files, an Arrow table, a pandas or Polars
+    frame, a DuckDB relation, or (connection, "table").
     """
     from discreet.tables.engines.duckdb_open import open_duckdb
 
@@ -41,7 +42,9 @@ def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Eng
 
 @naming_extras()
 def postgres(dsn: str, tables: Mapping[str, str], *, units: Mapping[str, str | None]) -> Engine:
-    """Tables of a PostgreSQL database; a source is the name of a table or view, with its schema if it has one."""
+    """Tables of a PostgreSQL database; a source is the name of a table or view, with its schema if
+    it has one.
+    """
     from discreet.tables.engines.in_postgres import open_postgres
 
     return open_postgres(dsn, tables, units)
@@ -57,7 +60,9 @@ def spark(session: Any, tables: Mapping[str, Any], *, units: Mapping[str, str | 
 
 @naming_extras()
 def polars(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
-    """Tables in Polars, inside this process; a source is a frame, a lazy frame, or the path of a Parquet or CSV file."""
+    """Tables in Polars, inside this process; a source is a frame, a lazy frame, or the path of a
+    Parquet or CSV file.
+    """
     from discreet.tables.engines.in_polars import open_polars
 
     return open_polars(tables, units)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all engines have in common: what is checked before anything is run, and how answers come back.
+"""What all engines share: the checks before a run, the lock, and the way back from rows to sums.
 
-**Guarantee.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
-read. Whatever an engine says when it fails is replaced by one constant text (`engine.guard_engine`). Nothing that is connected
-crosses a fork (`forks`): a child connects for itself, or is refused before anything is charged.
+**Guarantee.** A refusal depends on schemas, types, the request and public tables alone, and comes
+before a private row is read. The error text of an engine is replaced by one constant text
+(`guard_engine`). No connection crosses a fork (`forks`): a child connects for itself, or is refused
+before anything is charged.
 """
 
 from __future__ import annotations
@@ -28,35 +29,35 @@ from discreet.tables.engines.widths import check_sizes, check_sums
 
 __all__ = ["EngineBase"]
 
-Found = Iterable[Sequence[Any]]
+ResultRows = Iterable[Sequence[Any]]
 
 
 class EngineBase(ABC):
-    """Tables somewhere. A subclass makes work of a question (which may be refused), and the work makes rows."""
+    """Tables somewhere. A subclass turns a request into work that returns rows, or refuses it."""
 
     name: str
 
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = dict(tables)
-        # one question at a time: what is prepared, and what columns are called, is shared
+        # One request at a time: prepared tables and names of columns are shared.
         self.lock = RLock()
         self._process, self._is_closed = os.getpid(), False
         quiet_at_forks(self)
 
     @abstractmethod
-    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
-        """Work that gives keys and sums for each group."""
+    def _sums(self, request: BoundedSums) -> Callable[[], ResultRows]:
+        """Work that returns the keys and sums of each group."""
 
     @abstractmethod
-    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
-        """Work that gives bins and numbers of units."""
+    def _sizes(self, request: UnitSizes) -> Callable[[], ResultRows]:
+        """Work that returns bins and numbers of units."""
 
     @abstractmethod
-    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
-        """Work that gives the distinct cells of columns of one public table."""
+    def _values(self, reads: Sequence[Read]) -> Callable[[], ResultRows]:
+        """Work that returns the distinct cells of columns of one public table."""
 
     @abstractmethod
-    def _copies(self, lookup: Lookup) -> Callable[[], bool]:
+    def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
         """Work that says whether a public table has a key of a lookup twice."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -69,111 +70,110 @@ class EngineBase(ABC):
     def columns(self, table: str) -> dict[str, str]:
         """The columns of a table and their kinds, from its schema."""
         unit = self._tables[table].unit if table in self._tables else None
-        known = known_table(self._tables, table, private=unit is not None, linked=unit == LINKED)
-        return {name: column.kind for name, column in known.columns.items()}
+        source = known_table(self._tables, table, private=unit is not None, linked=unit == LINKED)
+        return {name: column.kind for name, column in source.columns.items()}
 
-    def check(self, asked: BoundedSums | UnitSizes) -> None:
-        """Refuse what cannot be asked here; no private row is read."""
+    def check(self, request: BoundedSums | UnitSizes) -> None:
+        """Refuse a request that does not fit this engine; no private row is read."""
         forks.refuse_unseen()
         with self.lock:
-            self._validate(asked)
-            if isinstance(asked, BoundedSums):
-                self._sums(asked)
+            self._validate(request)
+            if isinstance(request, BoundedSums):
+                self._sums(request)
             else:
-                self._sizes(asked)
+                self._sizes(request)
 
     def ready(self) -> None:
-        """Refuse what could not be counted now: closed, of another process, or no longer as it was opened."""
+        """Refuse a data set that is closed, of another process, or changed since it was opened."""
         with self._asking():
             try:
-                self._look()
+                self._check_source()
             except (DiscreetError, *STOPPED):
                 raise
-            except BaseException:  # noqa: BLE001 - what an engine says may quote anything
-                failed = outdated_error("the data cannot be reached any more.")
+            except BaseException:  # noqa: BLE001 - an engine's error may quote a row
+                failure = outdated_error("the data cannot be reached any more.")
             else:
                 return
-        raise failed
+        raise failure
 
-    def sums(self, asked: BoundedSums) -> ExactSums:
+    def sums(self, request: BoundedSums) -> ExactSums:
         """The sums, exactly."""
         with self._asking():
-            self._validate(asked)
-            work = self._sums(asked)
-            return exact_sums(asked, guard_engine(work))
+            self._validate(request)
+            work = self._sums(request)
+            return exact_sums(request, guard_engine(work))
 
-    def sizes(self, asked: UnitSizes) -> tuple[int, ...]:
+    def sizes(self, request: UnitSizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
         with self._asking():
-            self._validate(asked)
-            work = self._sizes(asked)
-            return bin_counts(len(asked.edges) + 1, guard_engine(work))
+            self._validate(request)
+            work = self._sizes(request)
+            return bin_counts(len(request.edges) + 1, guard_engine(work))
 
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a public table, sorted."""
         source = known_table(self._tables, table, private=False)
         reads = [whole_read(source, name) for name in columns]
         with self._asking():
-            found = guard_engine(self._values(reads))
-        rows = (tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found)
-        return sorted_groups(set(rows))
+            rows = guard_engine(self._values(reads))
+        return sorted_groups({tuple(map(value_of, reads, row)) for row in rows})
 
     def close(self) -> None:
-        """Forget what was prepared, and let go of what was opened; a second time does nothing."""
+        """Delete what was prepared, and close what was opened; a second call does nothing."""
         forks.refuse_unseen()
         with self.lock:
             is_ours = not self._is_closed and self._process == os.getpid()
             self._is_closed = True
             if is_ours:
-                self._let_go()
+                self._release()
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """The only question, on something that is open in this process."""
+        """The only request at this time, to an engine that is open in this process."""
         forks.refuse_unseen()
         with self.lock:
             if self._is_closed:
                 raise outdated_error("the data set was closed.")
             self._wake()
             if self._process != os.getpid():
-                raise forks.other_process()
+                raise forks.other_process_error()
             yield
 
     def _wake(self) -> None:  # noqa: B027 - most engines never sleep
-        """Connect again, if `sleep` has let go of a connection."""
+        """Connect again, if `sleep` has closed the connection."""
 
-    def sleep(self) -> None:  # noqa: B027 - and most have nothing to let go of
-        """Let go of what must not cross a fork, if it can be had again."""
+    def sleep(self) -> None:  # noqa: B027 - and most have nothing to close
+        """Close what must not cross a fork, if it can be opened again."""
 
-    def _look(self) -> None:  # noqa: B027 - a frame stays as it is
-        """Raise if the source is not as it was opened; no row is read."""
+    def _check_source(self) -> None:  # noqa: B027 - a frame stays as it is
+        """Raise if the source is not as it was when it was opened; no row is read."""
 
     @abstractmethod
-    def _let_go(self) -> None:
-        """Forget what was prepared, and let go of what was opened."""
+    def _release(self) -> None:
+        """Delete what was prepared, and close what was opened."""
 
-    def _single(self, rows: Relation) -> bool:
+    def _is_single(self, rows: Relation) -> bool:
         """Whether every row is a unit of its own."""
         return unit_of(self._tables, rows) == ROW
 
-    def _validate(self, asked: BoundedSums | UnitSizes) -> None:
-        for name in private_tables(asked.rows):
+    def _validate(self, request: BoundedSums | UnitSizes) -> None:
+        for name in private_tables(request.rows):
             known_table(self._tables, name, private=True)
-        check_keys(asked.keys)
-        if isinstance(asked, BoundedSums):
-            check_sums(asked)
+        check_keys(request.keys)
+        if isinstance(request, BoundedSums):
+            check_sums(request)
         else:
-            check_sizes(asked)
-        if not self._single(asked.rows):
+            check_sizes(request)
+        if not self._is_single(request.rows):
             return
-        for lookup in lookups(asked.rows):
+        for lookup in lookups(request.rows):
             known_table(self._tables, lookup.table, private=False)
             with self._asking():
-                has_copies = guard_engine(self._copies(lookup))
+                has_copies = guard_engine(self._has_copies(lookup))
             if has_copies:
                 raise RefusedQuestion(
                     "DP703",
-                    f"the public table {lookup.table} has a key twice, and every row is protected for itself.",
-                    why="one row would become several, which could not be told from rows of others.",
+                    f"the public table {lookup.table} has a key twice, and each row is a unit of its own.",
+                    why="the join would turn one row into several, which nobody could tell from rows of other people.",
                     fix=f"keep one row for each key in {lookup.table}, or protect each value of a column",
                 )

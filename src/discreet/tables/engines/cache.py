@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was made for a question and may serve the next ones; only the latest few are kept."""
+"""A small cache: what was prepared for one question and may serve the next ones."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ __all__ = ["PreparedCache"]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-#: More than this many are forgotten, the one first that was not used for longest.
-_MOST: Final = 3
+#: So many values are kept; the least recently used one is dropped first.
+_CAPACITY: Final = 3
 
 
 class PreparedCache(Generic[K, V]):
-    """Things by their key; `forget` is called with each one that goes."""
+    """Values by key; `release` is called with each value that is dropped."""
 
-    def __init__(self, forget: Callable[[V], object]) -> None:
-        self._cached_pairs: OrderedDict[K, V] = OrderedDict()
-        self._forget = forget
+    def __init__(self, release: Callable[[V], object]) -> None:
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._release = release
 
     def __contains__(self, key: K) -> bool:
-        return key in self._cached_pairs
+        return key in self._values
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The thing of a key, made if it is not there."""
-        if key not in self._cached_pairs:
-            while len(self._cached_pairs) >= _MOST:
-                self._forget(self._cached_pairs.popitem(last=False)[1])
-            self._cached_pairs[key] = make()
-        self._cached_pairs.move_to_end(key)
-        return self._cached_pairs[key]
+        """The value of a key, made if it is missing."""
+        if key not in self._values:
+            while len(self._values) >= _CAPACITY:
+                self._release(self._values.popitem(last=False)[1])
+            self._values[key] = make()
+        self._values.move_to_end(key)
+        return self._values[key]
 
     def keys(self) -> tuple[K, ...]:
-        """The keys of all things that are there."""
-        return tuple(self._cached_pairs)
+        """All keys, the least recently used one first."""
+        return tuple(self._values)
 
     def find(self, key: K) -> V | None:
-        """The thing of a key, if it is there."""
-        return self._cached_pairs.get(key)
+        """The value of a key, or None."""
+        return self._values.get(key)
 
-    def forget(self, key: K) -> None:
-        """Forget one of them."""
-        self._forget(self._cached_pairs.pop(key))
+    def drop(self, key: K) -> None:
+        """Drop one value."""
+        self._release(self._values.pop(key))
 
     def clear(self) -> None:
-        """Forget all of them."""
-        while self._cached_pairs:
-            self._forget(self._cached_pairs.popitem()[1])
+        """Drop all values."""
+        while self._values:
+            self._release(self._values.popitem()[1])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of dates and moments, in whole-number arithmetic alone.
+"""Parts of dates and timestamps, computed with whole numbers alone.
 
-**Guarantee.** `spelled_out` gives an expression of numbers, equal to it on every row. It is the same on every engine,
-because no engine's calendar is asked: days are counted from 1 March of year 0, in eras of 400 years (146,097 days),
-as in the proleptic Gregorian calendar of `datetime`.
+**Guarantee.** `spelled_out` gives an expression of numbers, equal to it on every row. It is the
+same on every engine, because no engine's calendar is asked: days are counted from 1 March of year
+0, in eras of 400 years (146,097 days), as in the proleptic Gregorian calendar of `datetime`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _QUARTERS = ((306, 306), (214, 214), (122, 122), (31, 31))
 
 @singledispatch
 def spelled_out(of: Expr) -> Expr:
-    """The same whole number from the cells of a date or a moment."""
-    raise AssertionError(f"{type(of).__name__} is no expression of the calendar")
+    """The same whole number, as arithmetic on the cells of a date or a timestamp."""
+    raise AssertionError(f"{type(of).__name__} is no calendar expression")
 
 
 @spelled_out.register
@@ -76,7 +76,9 @@ def _(of: e.DatePart) -> Expr:
 
 @dataclass(frozen=True)
 class _March:
-    """A day in an era of 400 years that begin in March: the day of the era, its year, the day of that year."""
+    """A day in an era of 400 years that begin in March: the day of the era, its year, the day of
+    that year.
+    """
 
     of_era: Expr
     year: Expr

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between SQL engines: exact division, and how raw values become whole numbers.
+"""Where SQL dialects differ: exact division, and the conversion of raw values to whole numbers.
 
-An engine's own rounding, calendar, collation and errors are never relied on; where one of its functions is used, its
-argument is made harmless first, because an engine may compute what a CASE then discards.
+An engine's own rounding, calendar, collation and errors are never relied on; where one of its
+functions is used, its argument is made harmless first, because an engine may compute what a CASE
+then discards.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.source import SourceColumn
 from discreet.tables.engines.terms import Term
 
-__all__ = ["Dialect", "speakable", "unspeakable"]
+__all__ = ["Dialect", "speakable", "unspeakable_text_error"]
 
 
 class Dialect(ABC):
-    """One engine's way to say it."""
+    """The SQL of one engine."""
 
-    name: ClassVar[str]  # as sqlglot calls it
-    wide: ClassVar[exp.DataType]  # whole numbers of 38 digits, or about as many
+    name: ClassVar[str]  # in sqlglot
+    wide: ClassVar[exp.DataType]  # for whole numbers of about 38 digits
     decimal_has_nan: ClassVar[bool] = False
 
     def sql(self, tree: Term) -> str:
@@ -40,7 +41,7 @@ class Dialect(ABC):
         return t.call("SUM", term)
 
     def summand(self, term: Term) -> Term:
-        """A whole number of at most 22 bits, in the type whose sums are quickest."""
+        """A whole number of at most 22 bits, in the type that is summed fastest."""
         return term
 
     def root(self, term: Term) -> Term:
@@ -52,7 +53,7 @@ class Dialect(ABC):
         return t.text(speakable(value))
 
     def unit_text(self, term: Term, column: SourceColumn) -> Term:
-        """A text that names a unit: it is compared byte by byte, and never leaves the engine."""
+        """A text that identifies a unit: compared byte by byte, and never sent to Python."""
         return self.exact_text(term, column)
 
     def pattern(self, like: str) -> str:
@@ -60,7 +61,7 @@ class Dialect(ABC):
         return like.replace("\\", "\\\\")
 
     def has_infinities(self, column: SourceColumn) -> bool:
-        """Whether a column of dates or moments has infinite ones, which have no number."""
+        """Whether a column of dates or timestamps can hold infinity, which has no number."""
         return True
 
     def is_nan(self, term: Term) -> Term:
@@ -68,11 +69,11 @@ class Dialect(ABC):
         return t.call("ISNAN", term)
 
     def trim_spaces(self, term: Term) -> Term:
-        """A text without spaces at its ends; other white space stays."""
+        """A text without spaces at its ends; other white space remains."""
         return t.call("BTRIM", term, t.text(" "))
 
     def characters(self, term: Term) -> Term:
-        """A text whose characters are counted: code points of Unicode."""
+        """A text whose functions count code points of Unicode."""
         return term
 
     @abstractmethod
@@ -81,7 +82,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def matches(self, term: Term, pattern: str) -> Term:
-        """Whether a regular expression matches the whole of a text; the pattern needs no anchors."""
+        """Whether a regular expression matches a whole text; the pattern needs no anchors."""
 
     @abstractmethod
     def exact_text(self, term: Term, column: SourceColumn) -> Term:
@@ -97,20 +98,22 @@ class Dialect(ABC):
 
     @abstractmethod
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
-        """Microseconds since 1970 of a finite moment, rounded down, as a BIGINT; without a time zone it is UTC."""
+        """Microseconds since 1970 of a finite moment, rounded down, as a BIGINT; without a time
+        zone it is UTC.
+        """
 
 
 def speakable(value: str) -> str:
-    """A text that every engine can hold."""
+    """The text, if every engine can store it."""
     if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise unspeakable()
+        raise unspeakable_text_error()
     return value
 
 
-def unspeakable() -> RefusedQuestion:
+def unspeakable_text_error() -> RefusedQuestion:
     return RefusedQuestion(
         "DP705",
-        "a text in the question has a character that the engine cannot hold.",
+        "a text in the question has a character that the engine cannot store.",
         why="no row has such a text, and what it equals would differ from engine to engine.",
         fix="leave out the zero character, halves of surrogate pairs, and what the encoding of the database lacks",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB's SQL, and its words for types."""
+"""DuckDB's SQL, and its names of types."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _INTEGERS = (
     "UINTEGER",
     "UBIGINT",
 )
-#: So many digits has the longest decimal.
-_MOST = 38
-#: Moments that are counted in more than microseconds: some of them have no number of microseconds.
+#: The digits of the widest decimal.
+_WIDEST_DECIMAL = 38
+#: Timestamps coarser than microseconds: their largest have no number of microseconds in 64 bits.
 _COARSE = ("TIMESTAMP_S", "TIMESTAMP_MS")
 _KINDS = {
     **dict.fromkeys(_INTEGERS, "integer"),
@@ -57,7 +57,8 @@ class DuckDialect(Dialect):
         return t.call("DIVIDE", left, right)
 
     def summand(self, term: Term) -> Term:
-        return t.cast(term, "INT")  # summed with 64 bits, which hold 2^40 of them; 64-bit numbers with 128
+        # DuckDB sums 32-bit numbers in 64 bits, which hold 2^40 of them, and 64-bit numbers in 128.
+        return t.cast(term, "INT")
 
     def matches(self, term: Term, pattern: str) -> Term:
         return t.call("REGEXP_FULL_MATCH", term, t.text(pattern))
@@ -78,12 +79,12 @@ class DuckDialect(Dialect):
         return t.cast(t.binary(exp.Sub, term, t.date("1970-01-01")), t.BIGINT)
 
     def has_infinities(self, column: SourceColumn) -> bool:
-        # of the others they are the ends of what the type can hold, and are moved like anything else that is too far
+        # The infinities of other types are their ends, and are clamped like any other value.
         return column.native not in _COARSE
 
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
         if column.native in _COARSE:
-            # seconds that are too many for 64 bits of microseconds are moved while they are seconds
+            # Clamped while they are seconds: the largest have too many microseconds for 64 bits.
             kind = exp.DataType.build(column.native, dialect="duckdb")
             ends = [t.cast(t.text(end), kind) for end in ("200000-01-01 (BC)", "200000-01-01")]
             return t.call("EPOCH_US", clamp(term, *ends))
@@ -92,21 +93,24 @@ class DuckDialect(Dialect):
         nanos = t.call("EPOCH_NS", term)
         rest = t.binary(exp.Mod, nanos, t.number(1000))
         down = t.cases([(t.binary(exp.LT, rest, t.number(0)), t.number(1))], t.number(0))
-        # rounded towards zero first: below the least number there is none to round down to
+        # Rounded towards zero first, because rounding down could leave 64 bits.
         return t.binary(exp.Sub, t.call("DIVIDE", nanos.copy(), t.number(1000)), down)
 
 
 def _is_tight(column: SourceColumn) -> bool:
-    """Whether x - ⌊x⌋, or a power of ten times it, may need more than the 38 digits that a decimal has."""
+    """Whether x - ⌊x⌋, or that times a power of ten, may need more digits than a decimal has."""
     assert column.digits is not None
     assert column.scale is not None
-    return column.scale > _MOST - MOST_DIGITS or (
-        column.digits == _MOST and column.digits - column.scale <= MOST_DIGITS
+    return column.scale > _WIDEST_DECIMAL - MOST_DIGITS or (
+        column.digits == _WIDEST_DECIMAL and column.digits - column.scale <= MOST_DIGITS
     )
 
 
 def _digits_as_written(term: Term, digits: int) -> Term:
-    """⌊(x - ⌊x⌋) · 10^digits⌋ from the digits that are written after the point; of -y it is 10^digits - ⌈y · 10^digits⌉."""
+    """⌊(x - ⌊x⌋) · 10^digits⌋ from the digits after the point.
+
+    For x = -y with y > 0 it is 10^digits - ⌈f⌉, where f = (y - ⌊y⌋) · 10^digits; for f = 0 it is 0.
+    """
     written = t.call("SPLIT_PART", t.cast(term, "TEXT"), t.text("."), t.number(2, "INT"))
     first = t.call("SUBSTR", written, t.number(1, "INT"), t.number(digits, "INT"))
     rest = t.call("SUBSTR", written.copy(), t.number(digits + 1, "INT"))
@@ -120,7 +124,7 @@ def _digits_as_written(term: Term, digits: int) -> Term:
 
 
 def column_of(name: str, native: str) -> SourceColumn:
-    """A column from DuckDB's word for its type."""
+    """A column from DuckDB's name of its type."""
     if native.startswith("DECIMAL("):
         digits, scale = (int(part) for part in native[8:-1].split(","))
         return SourceColumn(name, "decimal", native, digits, scale)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening tables for DuckDB: files, frames, and tables of a database that is open already.
 
-**Guarantee.** Nothing is read but schemas, unless a frame has to be copied; no setting of somebody else's connection is
-changed, and no name of theirs is taken: what is made there is temporary and belongs to a cursor of its own.
+**Guarantee.** Only schemas are read, unless a frame has to be copied. On a connection of the user
+no setting is changed and no name is replaced: what is made there is temporary, on a cursor of its
+own.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ from discreet.tables.engines.temporary import Connected
 
 __all__ = ["open_duckdb"]
 
-#: Units whose numbers lie close together would be counted in an array, and one number far from the others would end that:
-#: everybody's answer would take longer because of one row.
+#: DuckDB counts keys that lie close together in an array. One unit far from the others would end
+#: that, so one row would slow down every answer.
 _SETTINGS = {"preserve_insertion_order": "false", "perfect_ht_threshold": "0"}
 
 
 def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> DuckDB:
-    """An engine on these tables, in a database of its own or in that of the connections that were given."""
-    # frames and schemas are taken once, as they are now; a connection may be made again
+    """An engine on these tables, in a database of its own or in that of the connections that were
+    given.
+    """
+    # Frames and schemas are read once, now; a connection may be made again after a fork.
     sources = {name: _snapshot(source) for name, source in tables.items()}
     places = {
         name: _table_name(_table_of(source))
@@ -47,22 +50,22 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
         else exp.table_(f"discreet_source_{number}")
         for number, (name, source) in enumerate(sources.items())
     }
-    made = [_connect(sources, places)]
-    connection, files, live = made[0].connection, [], set()
+    first = [_connect(sources, places)]
+    connection, files, live = first[0].connection, [], set()
     for name, source in sources.items():
         if _is_stored(source):
-            kept_in = guard_opening(lambda at=source: _unchanging_file(connection, _table_of(at)))
-            files += kept_in
-            live |= set() if kept_in else {name}
+            read_only = guard_opening(lambda at=source: _read_only_file(connection, _table_of(at)))
+            files += read_only
+            live |= set() if read_only else {name}
         elif isinstance(source, Parquet):
             files += [str(path) for path in source.paths]
-    known = {
+    schemas = {
         name: SourceTable(name, guard_opening(lambda at=place: columns_at(connection, at)), units.get(name))
         for name, place in places.items()
     }
     return DuckDB(
-        lambda: made.pop() if made else _connect(sources, places),
-        known,
+        lambda: first.pop() if first else _connect(sources, places),
+        schemas,
         places,
         frozen=Frozen(files),
         live=live,
@@ -71,7 +74,7 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
 
 
 def _snapshot(source: Any) -> Any:
-    """A source as it is now: a table that lies in a database, Parquet files, or an Arrow table."""
+    """A source as it is now: a table of a database, Parquet files, or an Arrow table."""
     if _is_stored(source):
         return source
     rows = texts.from_path(source) if isinstance(source, str | Path) else source
@@ -83,7 +86,7 @@ def _is_stored(source: Any) -> bool:
 
 
 def _is_shared(sources: Mapping[str, Any]) -> bool:
-    """Whether a connection was given, which is not ours to make or to end."""
+    """Whether the connection is the user's, and not ours to close."""
     return any(isinstance(source, tuple) for source in sources.values())
 
 
@@ -94,7 +97,7 @@ def _table_of(source: Any) -> str:
 
 
 def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Connected:
-    """A connection that knows the tables by their places."""
+    """A connection with all tables in their places."""
     connection, close = _connection(sources)
     slower = []
     for name, rows in sources.items():
@@ -102,26 +105,26 @@ def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Con
         if isinstance(rows, Parquet):
             quick = None if _is_shared(sources) else rows.plain_terms()
             if quick is None:
-                guard_opening(lambda at=place, these=rows: _view(connection, at, these))
+                guard_opening(lambda at=place, files=rows: _view(connection, at, files))
             else:
                 guard_opening(
-                    lambda at=place, these=rows, terms=quick: _quick_view(connection, at, these, terms)
+                    lambda at=place, files=rows, terms=quick: _quick_view(connection, at, files, terms)
                 )
-                slower.append(lambda at=place, these=rows: _view(connection, at, these))
+                slower.append(lambda at=place, files=rows: _view(connection, at, files))
         elif not _is_stored(rows):
             guard_opening(lambda at=place, frame=rows: connection.register(at.name, frame))
     return Connected(connection, close, slower)
 
 
 def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
-    """A connection, and how to let go of it."""
+    """A connection, and the function that closes it."""
     given = {id(source[0]): source[0] for source in sources.values() if isinstance(source, tuple)}
     stored = {source.path for source in sources.values() if isinstance(source, DatabaseFile)}
     if len(given) + len(stored) > 1:
         raise BadParameter(
             "DP107",
-            "the tables lie in different databases.",
-            why="they are counted in one place; rows are not copied out of a database.",
+            "the tables are in different databases.",
+            why="one database counts them all; rows are not copied out of a database.",
             fix="attach one database to the other, and use one connection",
         )
     if given:
@@ -145,20 +148,20 @@ def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
 
 
 def _remove(folder: str, process: int) -> None:
-    """Remove a folder, but in the process that made it: a child that ends must not take it away from its parent."""
+    """Remove a folder in the process that made it: a child must not remove it for its parent."""
     if process == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _view(connection: Any, place: exp.Table, files: Parquet) -> None:
-    """Files as a view: their bytes and numbers, read by Arrow, and what each column means."""
+    """Files as a view: Arrow reads bytes and numbers, and the view converts each column."""
     raw = f"{place.name}_raw"
     connection.register(raw, files.dataset())
     _create_view(connection, place, files.terms(), raw)
 
 
 def _quick_view(connection: Any, place: exp.Table, files: Parquet, terms: Mapping[str, str]) -> None:
-    """The same by DuckDB's own reader, which is twice as fast, and fails on a text that is not UTF-8."""
+    """The same with DuckDB's own reader: twice as fast, but fails on a text that is not UTF-8."""
     paths = ", ".join("'" + escape(str(path)).replace("'", "''") + "'" for path in files.paths)
     options = "hive_partitioning = false, union_by_name = false, filename = false"
     _create_view(connection, place, terms, f"READ_PARQUET([{paths}], {options})")
@@ -166,44 +169,46 @@ def _quick_view(connection: Any, place: exp.Table, files: Parquet, terms: Mappin
 
 def _create_view(connection: Any, place: exp.Table, terms: Mapping[str, str], source: str) -> None:
     columns = ", ".join(f"{term} AS {quote_name(name)}" for name, term in terms.items())
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {place.name} AS SELECT {columns} FROM {source}")  # noqa: S608 - every name is quoted
+    # Every name is quoted.
+    selected = f"SELECT {columns} FROM {source}"  # noqa: S608
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {place.name} AS {selected}")
 
 
 def _table_name(name: str) -> exp.Table:
-    """A table by its exact name, with its schema and database if they are given, points between them."""
+    """A table by its exact name: table, schema.table or database.schema.table."""
     catalog, schema, table = [None, None, *name.split(".")][-3:]
     return exp.table_(table or name, db=schema, catalog=catalog, quoted=True)
 
 
-def _unchanging_file(connection: Any, name: str) -> list[str]:
-    """The file of a table that nobody can write to while it is open; empty for a view, which may say anything."""
-    here, schema = connection.execute("SELECT lower(current_database()), lower(current_schema())").fetchone()
+def _read_only_file(connection: Any, name: str) -> list[str]:
+    """The file of a table that nobody can write to while it is open; empty for a view."""
+    database, schema = connection.execute(
+        "SELECT lower(current_database()), lower(current_schema())"
+    ).fetchone()
     *within, table = [part.lower() for part in name.split(".")]
-    # one word before the name is a schema of this database, or another database
-    wanted = {(here, *within), (*within, "main"), tuple(within)} if within else {(here, schema)}
-    found = connection.execute(
+    # One word before the name is a schema of this database, or another database.
+    candidates = {(database, *within), (*within, "main"), tuple(within)} if within else {(database, schema)}
+    rows = connection.execute(
         "SELECT lower(database_name), lower(schema_name), readonly, path FROM duckdb_tables() "
         "JOIN duckdb_databases() USING (database_name) WHERE lower(table_name) = ? AND NOT temporary",
         [table],
     ).fetchall()
-    places = [(readonly, path) for *at, readonly, path in found if tuple(at) in wanted]
-    return [path for readonly, path in places if readonly and path and len(places) == 1]
+    matches = [(readonly, path) for *at, readonly, path in rows if tuple(at) in candidates]
+    return [path for readonly, path in matches if readonly and path and len(matches) == 1]
 
 
 def _as_arrow(frame: Any) -> Any:
-    """A frame as Arrow: one type for each column, whatever is in it."""
+    """A frame as Arrow, with one type for each column."""
     package = type(frame).__module__.split(".")[0].removeprefix("_")
     if package == "pandas":
-        table = texts.from_pandas(frame)
-    elif package == "polars":
-        table = _collect(frame).to_arrow()
-    else:
-        table = frame.to_arrow_table() if package == "duckdb" else frame
-    return table
+        return texts.from_pandas(frame)
+    if package == "polars":
+        return _collect(frame).to_arrow()
+    return frame.to_arrow_table() if package == "duckdb" else frame
 
 
 def _collect(frame: Any) -> Any:
-    """A Polars frame; a lazy one is carried out, once."""
+    """A Polars frame; a lazy one is collected, once."""
     if not hasattr(frame, "collect"):
         return frame
     forks.refuse_without_polars()

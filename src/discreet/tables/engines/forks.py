@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks: what an engine has open never crosses one.
+"""Forks: no connection, thread or lock of an engine crosses one.
 
-The threads of a library are not in a forked child, but their locks are: a statement on an inherited connection waits for ever,
-and a connection that a child closes, or drops when it ends, may end that of its parent. So a fork waits until no question runs,
-and engines let go of their connections before it (`discreet.forks`, `Base.sleep`); parent and child each connect when they are
-asked next. What cannot be had again (somebody else's connection, a Spark session, the threads of Polars) is refused in the child.
+A forked child has the locks of a library, but not its threads. A statement on an inherited
+connection waits for ever, and a connection that the child closes may end that of its parent. So a
+fork waits until no question runs, and engines close their connections before it (`discreet.forks`,
+`EngineBase.sleep`). Parent and child each connect again at their next question. What cannot be
+opened again (a connection of the user, a Spark session, the threads of Polars) is refused in the
+child.
 
-**Guarantee.** In a forked child a question is answered from the same source, or refused with DP803 before it is charged; it never
-waits for threads that are not there, and nothing that the child does ends or removes what its parent has open.
+**Guarantee.** A forked child answers from the same source, or refuses with DP803 before the charge.
+It never waits for threads that do not exist, and closes or removes nothing that its parent has
+open.
 """
 
 from __future__ import annotations
@@ -23,31 +26,31 @@ from weakref import WeakKeyDictionary
 from discreet.errors import EngineFailed
 from discreet.tables.data.engine import outdated_error
 
-__all__ = ["other_process", "refuse_inherited", "refuse_unseen", "refuse_without_polars"]
+__all__ = ["other_process_error", "refuse_inherited", "refuse_unseen", "refuse_without_polars"]
 
 _process = os.getpid()
-#: The process in which each connection of somebody else was first given to us.
+#: The process in which each connection of a user was first used here.
 _first_seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-#: Whether the threads of Polars ran before a fork: a process has one pool of them, made once, and a child has none.
+#: Whether the threads of Polars ran before a fork: a process starts one pool, and a child has none.
 _polars_runs = _polars_is_lost = False
 
 
 def refuse_unseen() -> None:
-    """Refuse to go on after a fork that Python did not see: nothing has let go of anything."""
+    """Refuse after a fork that Python did not see, because nothing was closed before it."""
     if os.getpid() != _process:
-        raise other_process()
+        raise other_process_error()
 
 
-def other_process() -> EngineFailed:
+def other_process_error() -> EngineFailed:
     """The error for a data set that another process has opened."""
     return outdated_error(
-        "the data set was opened in another process, and cannot be had again in this one.",
+        "the data set was opened in another process, and cannot be opened again in this one.",
         'data = dp.open(…)  in each process, after the fork; or start processes with  multiprocessing.get_context("spawn")',
     )
 
 
 def refuse_without_polars() -> None:
-    """Refuse to wait for threads that a fork has left behind."""
+    """Refuse to wait for threads that were lost in a fork."""
     if _polars_is_lost:
         raise outdated_error(
             "Polars was used before this process was forked off, and cannot be used in it.",
@@ -56,21 +59,21 @@ def refuse_without_polars() -> None:
 
 
 def refuse_inherited(connection: Any, threads: int) -> None:
-    """Refuse somebody's connection, which has so many threads, if they are not in this process.
+    """Refuse a user's connection with so many threads if they do not run in this process.
 
-    A connection that was given to us before the fork is known for certain. Of any other one it can
-    only be seen that too few threads run which Python has not started.
+    A connection that was used here before the fork is recognised. Any other one is refused if too
+    few threads run that Python has not started.
     """
     if _first_seen.setdefault(connection, os.getpid()) != os.getpid():
-        raise other_process()
+        raise other_process_error()
     running = _threads()
-    # The calling thread works for DuckDB, too.
+    # The calling thread is one of the threads of DuckDB.
     if running is not None and len(running) - threading.active_count() + 1 < threads:
-        raise other_process()
+        raise other_process_error()
 
 
 def _polars_has_threads() -> bool:
-    """Whether Polars has started its threads; where that cannot be seen, it may have."""
+    """Whether Polars may have started its threads; true where the system does not show threads."""
     if "polars" not in sys.modules:
         return False
     running = _threads()
@@ -86,7 +89,7 @@ def _threads() -> list[str] | None:
 
 
 def _before() -> None:
-    global _polars_runs  # noqa: PLW0603 - of the fork that follows
+    global _polars_runs  # noqa: PLW0603 - read after the fork that follows
     _polars_runs = _polars_has_threads()
 
 

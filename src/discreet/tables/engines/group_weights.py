@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The weights of groups by themselves: a million of them are an array, and only the few that are named get a key.
+"""The weights of groups as one array; only groups that are chosen get a key in Python.
 
-    numbered    g, k0 …, s0             every group with a weight above zero, numbered in the order of its keys
+    numbered    g, k0 …, s0    every group with a weight above zero, numbered in the order of keys
 
-**Guarantee.** The weights are those of `sums`. The numbers say nothing of a group that is not asked for by its number.
+**Guarantee.** The weights are those of `sums`. A number tells nothing about a group that is not
+chosen.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ __all__ = ["group_weights", "key_rows", "number_groups"]
 
 
 def number_groups(summed: exp.Select, pairs: Pairs) -> exp.Select:
-    """g, k0 …, s0 from k0 …, s0. A weight is 2^12 at most for each of 2^40 units at most, so 64 bits hold their sum."""
+    """g, k0 …, s0 from k0 …, s0.
+
+    A weight is at most 2^12 for each of at most 2^40 units, so 64 bits hold their sum.
+    """
     keys = pairs.key_names
-    # a text may be a place in a list, whose order is nobody's
+    # A packed text is a position in a list, and the list has no order.
     terms = [
         t.cast(t.column(name), "TEXT") if key.type.kind == TEXT else t.column(name)
         for key, name in zip(pairs.keys, keys, strict=True)
@@ -40,18 +44,20 @@ def number_groups(summed: exp.Select, pairs: Pairs) -> exp.Select:
 
 def group_weights(temporary: Temporary, table: exp.Table) -> Integers:
     """The weight of each group, in the order of their numbers."""
-    found = temporary.fetch_arrays(f"SELECT g, s0 FROM {table.name}")  # noqa: S608 - a name of ours
-    out = np.empty(found["g"].size, np.int64)
-    out[found["g"] - 1] = found["s0"]
-    return out
+    # The name is ours.
+    columns = temporary.fetch_arrays(f"SELECT g, s0 FROM {table.name}")  # noqa: S608
+    weights = np.empty(columns["g"].size, np.int64)
+    weights[columns["g"] - 1] = columns["s0"]
+    return weights
 
 
 def key_rows(temporary: Temporary, table: exp.Table, keys: list[str], places: Integers) -> list[Any]:
-    """The keys of the groups at these places, in the order of the places."""
+    """The keys of the groups at these places of the array, in the same order."""
     if not places.size:
         return []
     columns = ", ".join(f'"{key}"' for key in keys)
-    wanted = ", ".join(str(int(place) + 1) for place in places)
-    rows = temporary.fetch(f"SELECT g, {columns} FROM {table.name} WHERE g IN ({wanted})")  # noqa: S608 - names and numbers of ours
-    found = {number: key for number, *key in rows}
-    return [found[int(place) + 1] for place in places]
+    numbers = ", ".join(str(int(place) + 1) for place in places)
+    # Every part of the statement is a name or a number of ours.
+    rows = temporary.fetch(f"SELECT g, {columns} FROM {table.name} WHERE g IN ({numbers})")  # noqa: S608
+    key_by_number = {number: key for number, *key in rows}
+    return [key_by_number[int(place) + 1] for place in places]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in Polars, inside this process.
 
-**Guarantee.** As `engine`. The pairs of unit and group of the last few questions, and the sums of all groups, are kept, as a function of the frames and
-files that were opened; whatever is asked next of the same pairs is made from them. A lazy frame may say something
-else each time: its rows are collected once for each question, and nothing is kept of them.
+**Guarantee.** As `engine`. The pairs of unit and group of the last few questions, and the sums of
+all groups, are kept. They depend on frames and files as they were when they were opened, and serve
+later questions about the same pairs. A lazy frame may change: its rows are collected once for each
+question, and nothing is kept.
 
-Pairs are made of a part of the units at a time, with texts as places in a list, so that a table of them is the most that memory has to hold.
+Pairs are made for a part of the units at a time, with texts as positions in a list, so memory never
+holds more than the table of pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from discreet.tables.data.sums import (
 )
 from discreet.tables.data.types import TEXT, WIDEST
 from discreet.tables.engines import forks
-from discreet.tables.engines.base import EngineBase, Found
+from discreet.tables.engines.base import EngineBase, ResultRows
 from discreet.tables.engines.cache import PreparedCache
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_rows import PolarsRows, is_ordered
@@ -58,12 +60,12 @@ __all__ = ["Polars", "open_polars"]
 
 #: A table, with all rows of a unit in one part.
 Parts = list[pl.DataFrame]
-#: So many rows are grouped at a time.
+#: The number of rows that are grouped at a time.
 _ROWS_AT_ONCE = 1_000_000
 _MOST_PARTS = 64
-#: Rows before they are added up, in as few bytes as the type of a feature allows.
+#: The smallest types for the values of a feature, before they are summed.
 _SMALL = ((1 << 15, pl.Int16), (1 << 31, pl.Int32))
-#: The rows of a pair; Polars counts them in fewer bytes.
+#: The rows of a pair, which Polars counts in 32 bits.
 _ROWS = pl.col("n").cast(pl.Int64)
 
 
@@ -85,30 +87,30 @@ class Polars(EngineBase):
         self._prepared: PreparedCache[Pairs, Parts] = PreparedCache(lambda _: None)
         self._group_sums: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._prepared.clear()
         self._group_sums.clear()
 
     def _wake(self) -> None:
-        """Frames cross a fork; the threads that carry them out do not."""
+        """Frames survive a fork; the threads that evaluate them do not."""
         forks.refuse_without_polars()
         self._process = os.getpid()
 
-    def _look(self) -> None:
+    def _check_source(self) -> None:
         self._frozen.check()
 
-    # --- pairs, weights, answers -------------------------------------------------------------------
+    # --- pairs, weights, answers -----------------------------------------------------------------
 
     def _rows_with_features(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """u, k0 …, v0 … for each row, from the unit and the cells of rows; of single rows n too."""
-        write, single = self._rows.writer().write, self._single(pairs.rows)
+        write, single = self._rows.writer().write, self._is_single(pairs.rows)
         keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
         if not single:
             texts = pl.Categorical(pl.Categories.random())
-            listed = {
+            text_keys = {
                 name for key, name in zip(pairs.keys, pairs.key_names, strict=True) if key.type.kind == TEXT
             }
-            keys = {name: key.cast(texts) if name in listed else key for name, key in keys.items()}
+            keys = {name: key.cast(texts) if name in text_keys else key for name, key in keys.items()}
         values = {}
         for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
             value, reach = write(feature).fill_null(narrow(0)), feature.type.reach
@@ -131,118 +133,123 @@ class Polars(EngineBase):
         ]
 
     def _cached_pairs(self, pairs: Pairs) -> Callable[[], Parts]:
-        """The pairs, from memory if they are there."""
+        """The pairs, from memory if they are kept."""
         rows = self._rows.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
-        single = self._single(pairs.rows)
+        single = self._is_single(pairs.rows)
 
-        def of_present() -> Parts:
+        def current_pairs() -> Parts:
             stored = rows.collect().lazy()
             if single:
                 return [self._rows_with_features(pairs, stored).collect()]
-            # a frame that was evaluated twice on its way may have told the filter something else
-            known = stored.filter(pl.col(UNIT).is_not_null())
-            return self._group_pairs(pairs, self._rows_with_features(pairs, known).collect())
+            # A frame that was evaluated twice on its way may have passed other rows to the filter.
+            owned = stored.filter(pl.col(UNIT).is_not_null())
+            return self._group_pairs(pairs, self._rows_with_features(pairs, owned).collect())
 
-        def of_frozen() -> Parts:
+        def frozen_pairs() -> Parts:
             valued = self._rows_with_features(pairs, rows)
             if single:
                 return [valued.collect()]
-            # what is numbered in an order needs that order
+            # Rows that are numbered in an order need that order.
             engine: Literal["in-memory", "streaming"] = "in-memory" if is_ordered(pairs.rows) else "streaming"
             return self._group_pairs(pairs, valued.collect(engine=engine))
 
         def make() -> Parts:
             self._frozen.check()
-            parts = self._prepared.get(pairs, of_frozen) if self._is_frozen(pairs.rows) else of_present()
+            parts = (
+                self._prepared.get(pairs, frozen_pairs) if self._is_frozen(pairs.rows) else current_pairs()
+            )
             self._frozen.check()
             return parts
 
-        self._rows_with_features(pairs, rows)  # refuses what cannot be asked, before anything is run
+        # Refuses what cannot be asked, before anything is run.
+        self._rows_with_features(pairs, rows)
 
         return make
 
     def _is_frozen(self, rows: Relation) -> bool:
-        """Whether the rows are the same each time."""
+        """Whether the rows cannot change."""
         return self._live.isdisjoint(all_tables(rows))
 
-    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
-        pairs = self._known_pairs(Pairs.of(asked))
-        made = self._cached_pairs(pairs)
+    def _sums(self, request: BoundedSums) -> Callable[[], ResultRows]:
+        pairs = self._kept_pairs(Pairs.of(request))
+        make_pairs = self._cached_pairs(pairs)
 
-        def work() -> Found:
-            if not asked.among or not self._is_frozen(asked.rows):
-                return self._answer(asked, pairs, made()).rows()
-            everything = replace(asked, among=())
+        def work() -> ResultRows:
+            if not request.among or not self._is_frozen(request.rows):
+                return self._answer(request, pairs, make_pairs()).rows()
+            everything = replace(request, among=())
             self._frozen.check()
-            sums = self._group_sums.get(everything, lambda: self._answer(everything, pairs, made()))
+            sums = self._group_sums.get(everything, lambda: self._answer(everything, pairs, make_pairs()))
             self._frozen.check()
-            return _among(asked, sums.lazy()).collect().rows()
+            return _among(request, sums.lazy()).collect().rows()
 
         return work
 
-    def _known_pairs(self, pairs: Pairs, wider: Pairs | None = None) -> Pairs:
-        """Pairs that are there and cover these; or else these, or wider ones."""
-        known = (other for other in reversed(self._prepared.keys()) if other.covers(pairs))
-        return next(known, wider or pairs)
+    def _kept_pairs(self, pairs: Pairs, wider: Pairs | None = None) -> Pairs:
+        """Kept pairs that cover these; else the wider ones, or these."""
+        covering = (kept for kept in reversed(self._prepared.keys()) if kept.covers(pairs))
+        return next(covering, wider or pairs)
 
-    def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
-        """The keys of the groups that are chosen by their weights; no other key becomes an object of Python."""
-        if not self._live.isdisjoint(all_tables(asked.rows)):
-            return groups_from_sums(self, asked, choose)
-        names = Pairs.of(asked).key_names
+    def selected_groups(self, request: BoundedSums, choose: Choose) -> list[GroupKey]:
+        """The keys of the chosen groups; no other key becomes a Python object."""
+        if not self._is_frozen(request.rows):
+            return groups_from_sums(self, request, choose)
+        names = Pairs.of(request).key_names
         with self._asking():
-            self.check(asked)
-            frame = guard_engine(self._weights, asked)
+            self.check(request)
+            frame = guard_engine(self._weights, request)
             places = choose(frame["s0"].to_numpy())
             rows = guard_engine(frame.select(names)[places].rows)
-        return [tuple(map(value_of, asked.keys, row)) for row in rows]
+        return [tuple(map(value_of, request.keys, row)) for row in rows]
 
-    def _weights(self, asked: BoundedSums) -> pl.DataFrame:
-        """k0 …, s0 of all groups that weigh something, in the order of their keys."""
-        pairs = self._known_pairs(Pairs.of(asked), Pairs.with_features(asked))
-        made, weight = self._cached_pairs(pairs), pl.col("s0").cast(pl.Int64)
+    def _weights(self, request: BoundedSums) -> pl.DataFrame:
+        """k0 …, s0 of all groups with a weight above zero, in the order of their keys."""
+        pairs = self._kept_pairs(Pairs.of(request), Pairs.with_features(request))
+        make_pairs, weight = self._cached_pairs(pairs), pl.col("s0").cast(pl.Int64)
         texts = [
             pl.col(name).cast(type_of(key.type))
             for key, name in zip(pairs.keys, pairs.key_names, strict=True)
         ]
 
         def weigh() -> pl.DataFrame:
-            summed = self._answer(asked, pairs, made()).with_columns(weight, *texts)
+            summed = self._answer(request, pairs, make_pairs()).with_columns(weight, *texts)
             return summed.sort(*pairs.key_names, nulls_last=True)
 
         self._frozen.check()
-        known = replace(asked, features=()) if isinstance(asked.scheme, GroupScheme) else asked
-        return self._group_sums.get(known, weigh)
+        key = replace(request, features=()) if isinstance(request.scheme, GroupScheme) else request
+        return self._group_sums.get(key, weigh)
 
-    def _answer(self, asked: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
-        """k0 …, s0 …: the sums of the parts, added up one after the other."""
-        summed = self._part_of_answer(asked, pairs, parts[0].lazy()).collect()
+    def _answer(self, request: BoundedSums, pairs: Pairs, parts: Parts) -> pl.DataFrame:
+        """k0 …, s0 …: the sums of the parts, added up."""
+        summed = self._part_of_answer(request, pairs, parts[0].lazy()).collect()
         for part in parts[1:]:
-            both = pl.concat([summed, self._part_of_answer(asked, pairs, part.lazy()).collect()]).lazy()
+            both = pl.concat([summed, self._part_of_answer(request, pairs, part.lazy()).collect()]).lazy()
             sums = pl.all().exclude(pairs.key_names).sum()
             summed = (
-                both.group_by(*pairs.key_names).agg(sums) if asked.keys else both.select(sums)
+                both.group_by(*pairs.key_names).agg(sums) if request.keys else both.select(sums)
             ).collect()
-        if (isinstance(asked.scheme, GroupScheme) and asked.keys) or asked.most_groups:
+        if (isinstance(request.scheme, GroupScheme) and request.keys) or request.most_groups:
             return summed.filter(pl.col("s0") > wide(0))
         return summed
 
-    def _part_of_answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
-        once = isinstance(asked.scheme, OnceScheme)
-        weighted = frame if once else self._with_weights(asked, pairs, frame)
-        sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked, pairs)
-        if not asked.keys:
+    def _part_of_answer(self, request: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+        once = isinstance(request.scheme, OnceScheme)
+        weighted = frame if once else self._with_weights(request, pairs, frame)
+        sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(request, pairs)
+        if not request.keys:
             return weighted.select(*sums)
-        return _among(asked, weighted).group_by(*pairs.key_names).agg(*sums)
+        return _among(request, weighted).group_by(*pairs.key_names).agg(*sums)
 
-    def _with_weights(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_weights(self, request: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
-        scheme = asked.scheme
+        scheme = request.scheme
         measured = {"m": narrow(1)}
         if isinstance(scheme, NormScheme):
-            steps = [_steps(asked, pairs, place, scheme.cells[place]) for place in range(len(asked.features))]
-            if asked.present:
-                steps.append(wide(min(-(-asked.present // scheme.cells[-1]), STEPS)))
+            steps = [
+                _steps(request, pairs, place, scheme.cells[place]) for place in range(len(request.features))
+            ]
+            if request.present:
+                steps.append(wide(min(-(-request.present // scheme.cells[-1]), STEPS)))
             zero = [wide(0)]
             measured = {
                 "length": reduce(add, [step.cast(pl.Int128) for step in steps or zero]),
@@ -250,48 +257,50 @@ class Polars(EngineBase):
             }
         elif isinstance(scheme, MassScheme):
             sizes = [
-                _value(asked, pairs, place).cast(pl.Int128).abs() for place in range(len(asked.features))
+                _value(request, pairs, place).cast(pl.Int128).abs() for place in range(len(request.features))
             ]
             capped = [size.clip(wide(0), wide(HEAVIEST)) for size in sizes]
             measured = {"mass": reduce(add, capped or [wide(0)])}
         elif isinstance(scheme, RowScheme):
             measured = {"m": _ROWS}
         frame = frame.with_columns(**measured)
-        if self._single(asked.rows):
+        if self._is_single(request.rows):
             return frame.with_columns(w=_weight(scheme))
         groups = pl.len().cast(pl.Int64).alias("groups")
         units = frame.group_by(UNIT).agg(groups, *(pl.col(name).sum() for name in measured))
         weight = _weight(scheme)
-        if asked.most_groups:
-            weight = pl.when(pl.col("groups") <= narrow(asked.most_groups)).then(weight).otherwise(narrow(0))
+        if request.most_groups:
+            weight = (
+                pl.when(pl.col("groups") <= narrow(request.most_groups)).then(weight).otherwise(narrow(0))
+            )
         return frame.join(units.select(UNIT, w=weight), on=UNIT, how="inner")
 
-    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
-        made = self._cached_pairs(Pairs.for_sizes(asked))
-        measured = _ROWS.sum() if asked.norm == 1 else (_ROWS * _ROWS).sum()
+    def _sizes(self, request: UnitSizes) -> Callable[[], ResultRows]:
+        make_pairs = self._cached_pairs(Pairs.for_sizes(request))
+        measured = _ROWS.sum() if request.norm == 1 else (_ROWS * _ROWS).sum()
         root = _root(pl.col("size"))
         exact = pl.when(root * root == pl.col("size")).then(root).otherwise(root + narrow(1))
-        size = exact if asked.norm == 2 else pl.col("size")
-        edges = pl.lit(pl.Series(asked.edges, dtype=pl.Int64))
+        size = exact if request.norm == 2 else pl.col("size")
+        edges = pl.lit(pl.Series(request.edges, dtype=pl.Int64))
         place = edges.search_sorted(size, side="left").cast(pl.Int64)
 
-        def work() -> Found:
-            single = self._single(asked.rows)
+        def work() -> ResultRows:
+            single = self._is_single(request.rows)
             units = [
                 part.lazy().select(size=_ROWS) if single else part.lazy().group_by(UNIT).agg(size=measured)
-                for part in made()
+                for part in make_pairs()
             ]
             return pl.concat(units).select(bin=place).group_by("bin").agg(pl.len()).collect().rows()
 
         return work
 
-    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
+    def _values(self, reads: Sequence[Read]) -> Callable[[], ResultRows]:
         table = self._tables[reads[0].table]
         cells = self._rows.cells(table, reads_of(reads), table.name)
         frame = self._frames[table.name].select(**cells).unique()
         return lambda: frame.select(*(self._rows.name_of(read) for read in reads)).collect().rows()
 
-    def _copies(self, lookup: Lookup) -> Callable[[], bool]:
+    def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
         reads = reads_of(other for _, other in lookup.on)
         cells = self._rows.cells(self._tables[lookup.table], reads, lookup.label)
         keys = self._frames[lookup.table].select(**cells).drop_nulls()
@@ -310,42 +319,42 @@ def _parts_of(rows: pl.DataFrame) -> list[pl.LazyFrame]:
 
 
 def _shrink(part: pl.DataFrame, pairs: Pairs) -> pl.DataFrame:
-    """Units and sums in as few bytes as they need."""
+    """Units and sums in the smallest types that hold them."""
     names = [name for name in (UNIT, *pairs.sum_names) if part.schema[name] == pl.Int64]
     return part.with_columns(part[name].shrink_dtype() for name in names)
 
 
-def _among(asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Without most of the groups that are not asked for."""
-    for name, key, values in wanted_parts(asked):
-        known = pl.Series([cells_of(value) for value in values if value is not None], dtype=type_of(key.type))
-        wanted = pl.col(name).is_in(known.implode())
+def _among(request: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs of requested groups, and perhaps of others."""
+    for name, key, values in wanted_parts(request):
+        cells = pl.Series([cells_of(value) for value in values if value is not None], dtype=type_of(key.type))
+        wanted = pl.col(name).is_in(cells.implode())
         frame = frame.filter(wanted | pl.col(name).is_null() if None in values else wanted)
     return frame
 
 
-def _sums_of(asked: BoundedSums, pairs: Pairs) -> list[pl.Expr]:
+def _sums_of(request: BoundedSums, pairs: Pairs) -> list[pl.Expr]:
     weight = pl.col("w")
-    if isinstance(asked.scheme, GroupScheme):
+    if isinstance(request.scheme, GroupScheme):
         return [weight.cast(pl.Int128).sum().alias("s0")]
     sums = []
-    for place in range(len(asked.features)):
-        value = _value(asked, pairs, place)
-        narrow_product = is_narrow_product(asked, place)
+    for place in range(len(request.features)):
+        value = _value(request, pairs, place)
+        narrow_product = is_narrow_product(request, place)
         product = (
             (weight * value).cast(pl.Int128)
             if narrow_product
             else weight.cast(pl.Int128) * value.cast(pl.Int128)
         )
         sums.append(product.sum().alias(f"s{place}"))
-    if asked.present:
-        sums.append((weight.cast(pl.Int128).sum() * wide(asked.present)).alias(f"s{len(sums)}"))
+    if request.present:
+        sums.append((weight.cast(pl.Int128).sum() * wide(request.present)).alias(f"s{len(sums)}"))
     return sums
 
 
-def _value(asked: BoundedSums, pairs: Pairs, place: int) -> pl.Expr:
-    """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
-    feature = asked.features[place]
+def _value(request: BoundedSums, pairs: Pairs, place: int) -> pl.Expr:
+    """A unit's sum of a feature in a group; that of a constant follows from the number of rows."""
+    feature = request.features[place]
     if not isinstance(feature, Constant):
         value = pl.col(pairs.name_of(feature))
         return value.cast(pl.Int64) if is_narrow_sum(feature) else value
@@ -353,13 +362,13 @@ def _value(asked: BoundedSums, pairs: Pairs, place: int) -> pl.Expr:
     return _ROWS * number(feature.value or 0)
 
 
-def _steps(asked: BoundedSums, pairs: Pairs, place: int, cells: int) -> pl.Expr:
-    """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
-    if is_narrow_sum(asked.features[place]):
+def _steps(request: BoundedSums, pairs: Pairs, place: int, cells: int) -> pl.Expr:
+    """⌈|v| / cells⌉, at most 2^31: a unit with that much is not counted."""
+    if is_narrow_sum(request.features[place]):
         # |v| and cells have 2^62 at most, and so their sum fits.
-        size = _value(asked, pairs, place).abs().clip(narrow(0), narrow(min(cells * STEPS, WIDEST)))
+        size = _value(request, pairs, place).abs().clip(narrow(0), narrow(min(cells * STEPS, WIDEST)))
         return (size + narrow(cells - 1)) // narrow(cells)
-    size = _value(asked, pairs, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
+    size = _value(request, pairs, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
     return (size + wide(cells - 1)) // wide(cells)
 
 
@@ -393,7 +402,7 @@ def _root(value: pl.Expr) -> pl.Expr:
 
 
 def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Polars:
-    """Take frames as they are, and scan files."""
+    """An engine on frames as they are, and on files that are scanned."""
     forks.refuse_without_polars()
     frames, sources, files, live = {}, {}, [], set()
     for name, source in tables.items():
@@ -416,17 +425,17 @@ def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> P
 
 
 def _scan(files: Parquet) -> pl.LazyFrame:
-    """Files that are read when they are counted, and only the columns that are needed."""
+    """Files that are read when they are counted, and only the needed columns of them."""
     types = pl.DataFrame(files.empty()).schema
 
     def batches(
         names: list[str] | None, chosen: Any, most: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        # some column is needed to know how many rows there are
-        asked = list(types) if names is None else names
-        for batch in files.batches(asked or list(types)[:1]):
+        # Some column is needed to count the rows.
+        columns = list(types) if names is None else names
+        for batch in files.batches(columns or list(types)[:1]):
             frame = pl.DataFrame(batch)
-            frame = frame.select(asked) if chosen is None else frame.filter(chosen)
+            frame = frame.select(columns) if chosen is None else frame.filter(chosen)
             yield frame if most is None else frame.head(most)
             most = None if most is None else most - min(most, frame.height)
 

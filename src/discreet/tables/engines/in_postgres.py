@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a PostgreSQL database, counted by its server.
 
-**Guarantee.** One statement for each question, in a read-only transaction of its own that is isolated from all others: it
-sees one state of the data, writes nothing and keeps nothing. The rows of a view are evaluated once, whatever functions
-it calls. Later questions see the tables as they are then; each is charged for itself, so that is private too.
+**Guarantee.** A question is one statement, in a read-only transaction that is isolated from all
+others: it sees one state of the data, writes nothing and keeps nothing. The rows of a view are
+evaluated once, whatever functions it calls. A later question sees the tables as they are then, and
+is charged for itself, so it is private too.
 
-Which table a name means is settled when it is opened. Settings that change what a statement means are those of this file
-in every transaction, whatever a role, a database or a function has set.
+The name of a table is resolved once, when it is opened. Every transaction has the settings of this
+file for everything that changes the meaning of a statement, whatever a role, a database or a
+function set.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from discreet.tables.data.readers.schema import guard_opening, library
 from discreet.tables.data.sums import Relation
 from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.base import Found
-from discreet.tables.engines.dialect import Dialect, unspeakable
+from discreet.tables.engines.base import ResultRows
+from discreet.tables.engines.dialect import Dialect, unspeakable_text_error
 from discreet.tables.engines.postgres_text import readable_bytes
 from discreet.tables.engines.read import clamp
 from discreet.tables.engines.source import SourceColumn, SourceTable
@@ -46,7 +48,7 @@ _KINDS = {
     "timestamp with time zone": "timestamp",
     "numeric": "decimal",
 }
-#: Functions of the database that are called like ours come after those of PostgreSQL.
+#: Functions of PostgreSQL come before functions of the database with the same name.
 _SESSION = """
     SELECT set_config('search_path', concat_ws(', ', 'pg_catalog', nullif(current_setting('search_path'), '')), false)
 """
@@ -54,12 +56,14 @@ _TRANSACTION = """
     SET LOCAL standard_conforming_strings = on; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD';
     SET LOCAL jit = off
 """
-#: Where a table lies, and whether it is one: a view, or a table of another server, may say something else each time.
+#: The place of a table, and whether it is stored here: a view or a foreign table may change
+#: meanwhile.
 _PLACE = """
     SELECT n.nspname, c.relname, c.relkind IN ('r', 'p', 'm')
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s::regclass
 """
-#: The columns of a table or view with their types; a domain stands for what it is made of, an enumeration is text.
+#: The columns of a table or view with their types; a domain stands for what it is made of, an
+#: enumeration is text.
 _SCHEMA = """
     SELECT a.attname, CASE WHEN b.typtype = 'e' THEN 'text' ELSE
       format_type(b.oid, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) END
@@ -83,11 +87,11 @@ class PostgresDialect(Dialect):
         try:
             value.encode(self.codec)
         except UnicodeError:
-            raise unspeakable() from None
+            raise unspeakable_text_error() from None
         return super().literal(value)
 
     def characters(self, term: Term) -> Term:
-        """SQL_ASCII counts bytes, and half a character is no text: of those that are not ASCII there is no part."""
+        """SQL_ASCII counts bytes, which could split a character, so only ASCII texts are read."""
         if self.encoding != "SQL_ASCII":
             return term
         stored = t.call("ENCODE", t.call("CONVERT_TO", term, t.text(self.encoding)), t.text("hex"))
@@ -103,12 +107,12 @@ class PostgresDialect(Dialect):
         return exp.RegexpLike(this=term, expression=t.text(rf"\A({pattern})\Z"))
 
     def exact_text(self, term: Term, column: SourceColumn) -> Term:
-        """A text that Python cannot read is NULL, whatever is asked of it."""
+        """A text that Python cannot read is NULL, whatever the question."""
         value = t.cast(term, "TEXT")
         if self.encoding != "UTF8":
             stored = t.call("ENCODE", t.call("CONVERT_TO", value, t.text(self.encoding)), t.text("hex"))
-            known = self.matches(stored, readable_bytes(self.codec))
-            value = t.cases([(known, value.copy())], t.nothing("TEXT"))
+            is_readable = self.matches(stored, readable_bytes(self.codec))
+            value = t.cases([(is_readable, value.copy())], t.nothing("TEXT"))
         return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
     def unit_text(self, term: Term, column: SourceColumn) -> Term:
@@ -121,7 +125,7 @@ class PostgresDialect(Dialect):
         return t.cast(t.binary(exp.Sub, term, t.date("1970-01-01")), t.BIGINT)
 
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
-        """The last years that PostgreSQL knows have more microseconds than 64 bits hold."""
+        """Clamped, because 64 bits hold too few microseconds for the last years of PostgreSQL."""
         seconds = exp.Extract(this=exp.var("EPOCH"), expression=term)
         whole = t.call("FLOOR", t.times(seconds, t.number(1_000_000, self.wide)))
         return t.cast(clamp(whole, t.number(-WIDEST, self.wide), t.number(WIDEST, self.wide)), t.BIGINT)
@@ -153,35 +157,35 @@ class Postgres(SqlEngine):
         return rows
 
     def _from_stored(
-        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
-    ) -> Found:
+        self, relation: Relation, rows: exp.Select, answer: Callable[[exp.Table], exp.Select]
+    ) -> ResultRows:
         derived = not self._derived.isdisjoint(all_tables(relation))
-        return self._fetch(self._dialect.sql(stored_within(rows, made, materialized=derived)))
+        return self._fetch(self._dialect.sql(stored_within(rows, answer, materialized=derived)))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._connection.close()
 
     def sleep(self) -> None:
-        """Let go of the connection: two processes would speak on it at once."""
+        """Close the connection, which two processes would use at once."""
         if self._process == os.getpid():
             self._connection.close()
 
     def _wake(self) -> None:
-        """Connect again, if we let go of it, or if the server did."""
+        """Connect again, if the connection was closed here or by the server."""
         if self._connection.closed:
             self._connection, self._process = self._connect(), os.getpid()
 
-    def _look(self) -> None:
+    def _check_source(self) -> None:
         try:
-            self._compare()
+            self._compare_schemas()
         except library("psycopg").OperationalError:
-            # the server let go of us, which we are told when we speak to it
+            # The server closed the connection, which is known only when it is used.
             self._connection.close()
             self._wake()
-            self._compare()
+            self._compare_schemas()
 
-    def _compare(self) -> None:
-        """Refuse a table that is gone or has become a view, or of which a column is gone or is another one."""
+    def _compare_schemas(self) -> None:
+        """Refuse a table or a column that is gone, became a view, or has another type."""
         for name, table in self._tables.items():
             at = self._places[name].sql(dialect="postgres")
             is_stored = self._connection.execute(_PLACE, [at]).fetchone()[2]
@@ -200,9 +204,11 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         connection = _connect(dsn)
         undo.callback(connection.close)
         for name, at in named.items():
-            found = guard_opening(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
-            places[name] = exp.table_(found[1], db=found[0], quoted=True)
-            derived |= set() if found[2] else {name}
+            schema, table, is_stored = guard_opening(
+                lambda at=at: connection.execute(_PLACE, [at]).fetchone()
+            )
+            places[name] = exp.table_(table, db=schema, quoted=True)
+            derived |= set() if is_stored else {name}
             columns = guard_opening(lambda at=at: _columns(connection, at))
             sources[name] = SourceTable(name, columns, units.get(name))
         dialect = PostgresDialect(
@@ -210,11 +216,11 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         )
         guard_opening(lambda: connection.execute(_SESSION))
         undo.pop_all()
-    made = [connection]
+    first = [connection]
 
     def connect() -> Any:
-        if made:
-            return made.pop()
+        if first:
+            return first.pop()
         again = _connect(dsn)
         guard_opening(lambda: again.execute(_SESSION))
         return again
@@ -223,7 +229,7 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
 
 
 def _connect(dsn: str) -> Any:
-    """A connection that reads only, and speaks the database's own encoding, so that it never has to convert a text."""
+    """A read-only connection in the encoding of the database, so that no text is ever converted."""
     psycopg = library("psycopg")
     connection = guard_opening(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
     with ExitStack() as undo:
@@ -243,7 +249,7 @@ def _columns(connection: Any, at: str) -> dict[str, SourceColumn]:
 
 
 def table_named(name: str) -> exp.Table:
-    """A table by its exact name, with its schema and database if they are given, points between them."""
+    """A table by its exact name: table, schema.table or database.schema.table."""
     *within, table = name.split(".")
     if len(within) > 2:
         raise unopened_error(f"{name} is no name of a table.", "schema.table")
@@ -252,7 +258,7 @@ def table_named(name: str) -> exp.Table:
 
 
 def column_of(name: str, native: str) -> SourceColumn:
-    """A column from PostgreSQL's word for its type."""
+    """A column from PostgreSQL's name of its type."""
     plain = re.sub(r"\(.*?\)", "", native)
     kind = _KINDS.get(plain, "other")
     return SourceColumn(name, kind, plain, zoned=plain.endswith("with time zone"))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a Spark session, counted by its cluster.
 
-**Guarantee.** The rows of a question are evaluated once and stored (a local checkpoint); everything else is made from what is
-stored. Spark would evaluate a source again for each part of a statement that names it, and again where it lost a part:
-what is stored is never computed again, and where a part of it is lost the question fails.
+**Guarantee.** The rows of a question are evaluated once and stored (a local checkpoint), and
+everything else is made from them. Without that, Spark would evaluate a source again for each part
+of a statement that names it, and again after losing a part. Stored rows are never computed again:
+if a part of them is lost, the question fails.
 
-No setting of the session is changed, and none is relied on: casts and divisions that would fail or wrap round under one
-setting and not under another are made harmless first, moments without a time zone never meet one, and texts are written in
-hexadecimal, which no setting reads in another way. The one that is needed is checked: two runs of one task
-(`spark.speculation`) could store different rows.
+No setting of the session is changed or relied on. Casts and divisions that fail or wrap round under
+one setting only get harmless arguments, timestamps without a time zone are never converted to one,
+and texts are written in hexadecimal. One setting is checked: with `spark.speculation` two runs of
+one task could store different rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from discreet.tables.data.readers.schema import guard_opening
 from discreet.tables.data.sums import Relation
 from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.base import Found
+from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.dialect import Dialect, speakable
 from discreet.tables.engines.read import clamp
 from discreet.tables.engines.source import SourceColumn, SourceTable
@@ -47,7 +48,8 @@ _KINDS = {
     "TimestampNTZType": "timestamp",
     "DecimalType": "decimal",
 }
-_STEP = 9  # so many digits after the point are taken at once: then no product has more than 38
+#: So many digits after the point are converted at once, so that no product has more than 38.
+_STEP = 9
 _DAY = 86_400_000_000  # microseconds
 _LAST_DAY = WIDEST // _DAY + 1
 _NUMBERS = itertools.count()
@@ -55,10 +57,10 @@ _NUMBERS = itertools.count()
 _REFUSED = {
     "spark.speculation": (
         "may run a task twice",
-        "two runs may read different rows, and what bounds a person must come from the rows that are summed.",
+        "two runs may read different rows, but a person must be bounded by the rows that are summed.",
     ),
     "spark.sql.parser.quotedRegexColumnNames": (
-        "takes the names of columns for patterns",
+        "reads names of columns as patterns",
         "another column could be read than the one that is described.",
     ),
 }
@@ -74,7 +76,8 @@ class SparkDialect(Dialect):
         return False
 
     def total(self, term: Term) -> Term:
-        return t.call("SUM", self.widen(term))  # a sum of 64-bit numbers has 64 bits here
+        # Spark sums 64-bit numbers in 64 bits.
+        return t.call("SUM", self.widen(term))
 
     def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
         return t.binary(exp.IntDiv, left, right)
@@ -94,7 +97,9 @@ class SparkDialect(Dialect):
         return exp.Collate(this=term, expression=exp.var("UTF8_BINARY"))
 
     def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
-        """Nine digits at a time: Spark rounds a product of decimals that could have more than 38 digits."""
+        """Nine digits at a time: Spark rounds a product of decimals that could have more than 38
+        digits.
+        """
         one = t.number(1, "INT")
         rest = t.binary(exp.Mod, t.add(t.binary(exp.Mod, term, one), one.copy()), one.copy())
         total: Term = t.number(0)
@@ -111,8 +116,8 @@ class SparkDialect(Dialect):
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
         if column.zoned:
             return t.call("UNIX_MICROS", term)
-        # by its parts, because a difference of moments is made in the time zone of the session, where hours are missing;
-        # a day beyond the bounds of every type is moved first, so that nothing leaves 64 bits
+        # By its parts: a difference of timestamps is computed in the time zone of the session, in
+        # which hours are missing. The day is clamped first, so that nothing leaves 64 bits.
         day = t.call("UNIX_DATE", t.cast(term, "DATE"))
         days = clamp(t.cast(day, t.BIGINT), t.number(-_LAST_DAY), t.number(_LAST_DAY))
         seconds = exp.Extract(this=exp.var("SECOND"), expression=term.copy())
@@ -126,8 +131,9 @@ class SparkDialect(Dialect):
 class Spark(SqlEngine):
     """Tables of a Spark session; each is known there under a name that nobody else uses.
 
-    A table that was opened by its name is looked up again for each question. A frame is a plan, which is carried out for
-    each question: on the files that it listed when it was made, if it reads files.
+    A table that was opened by its name is looked up again for each question. A frame is a plan,
+    which is carried out for each question: on the files that it listed when it was made, if it
+    reads files.
     """
 
     name: str = "spark"
@@ -147,8 +153,8 @@ class Spark(SqlEngine):
         return rows
 
     def _from_stored(
-        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
-    ) -> Found:
+        self, relation: Relation, rows: exp.Select, answer: Callable[[exp.Table], exp.Select]
+    ) -> ResultRows:
         _check_settings(self._session)
         for name in all_tables(relation):
             self._look_up(name)
@@ -156,35 +162,37 @@ class Spark(SqlEngine):
         view = _new_name()
         stored.createTempView(view)
         try:
-            return self._fetch(self._dialect.sql(made(exp.table_(view, quoted=True))))
+            return self._fetch(self._dialect.sql(answer(exp.table_(view, quoted=True))))
         finally:
             self._session.catalog.dropTempView(view)
-            _let_go(stored)
+            _unpersist(stored)
 
-    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
+    def _values(self, reads: Sequence[Read]) -> Callable[[], ResultRows]:
         work = super()._values(reads)
 
-        def present() -> Found:
+        def present() -> ResultRows:
             self._look_up(reads[0].table)
             return work()
 
         return present
 
     def _look_up(self, name: str) -> None:
-        """Find the present rows of a table that was opened by its name."""
+        """Point to the present rows of a table that was opened by its name."""
         if name in self._by_name:
             self._session.catalog.refreshTable(self._by_name[name])
             self._session.table(self._by_name[name]).createOrReplaceTempView(self._places[name].name)
 
-    def _look(self) -> None:
-        """Refuse settings that have changed, a session that was stopped, and a table that is gone or is another one."""
+    def _check_source(self) -> None:
+        """Refuse settings that have changed, a session that was stopped, and a table that is gone
+        or is another one.
+        """
         _check_settings(self._session)
         for name, at in self._by_name.items():
             now = {field.name: column_of(field) for field in self._session.table(at).schema.fields}
             if not self._tables[name].columns.items() <= now.items():
                 raise outdated_error(f"{name} has other columns than when it was opened.")
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         while self._places:
             self._session.catalog.dropTempView(self._places.popitem()[1].name)
 
@@ -210,15 +218,15 @@ def _check_session(session: Any, tables: Mapping[str, Any]) -> None:
     if not all(_is_same(session, frame.sparkSession) for frame in frames):
         raise BadParameter(
             "DP107",
-            "the tables lie in different Spark sessions.",
-            why="they are counted in one place, by the names that they have there.",
+            "the tables are in different Spark sessions.",
+            why="one session counts them all.",
             fix="make all frames with one session",
         )
     _check_settings(session)
 
 
 def _check_settings(session: Any) -> None:
-    """Refuse settings under which a statement means something else."""
+    """Refuse settings under which a statement has another meaning."""
     for name, (what, why) in _REFUSED.items():
         if session.conf.get(name, "false").lower() != "false":
             raise EngineFailed(
@@ -229,18 +237,18 @@ def _check_settings(session: Any) -> None:
             )
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two handles are of one session: each has a name for it on the Java side."""
-    ours, theirs = (getattr(handle, "_jsparkSession", None) for handle in (one, other))
-    return one is other or (ours is not None and bool(ours.equals(theirs)))
+def _is_same(left: Any, right: Any) -> bool:
+    """Whether two handles belong to one session on the Java side."""
+    ours, theirs = (getattr(handle, "_jsparkSession", None) for handle in (left, right))
+    return left is right or (ours is not None and bool(ours.equals(theirs)))
 
 
 def _new_name() -> str:
     return f"discreet_{os.getpid()}_{next(_NUMBERS)}"
 
 
-def _let_go(stored: Any) -> None:
-    """Free what was stored now; without a Java side at hand Spark does so when nobody needs it any more."""
+def _unpersist(stored: Any) -> None:
+    """Free stored rows now; without a Java side at hand Spark frees them when nobody needs them."""
     plan = getattr(stored, "_jdf", None)
     if plan is not None:
         plan.queryExecution().analyzed().rdd().unpersist(False)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns in as few bytes as their types allow, and texts as places in a list.
+"""Columns in as few bytes as their types allow, and texts as positions in a list.
 
-Grouping by a place is several times as fast as by text. The list of a column holds every text that it has, and rows find
-their places by a join with it: a cast of every row takes twice as long.
+Grouping by position is several times as fast as by text. The list of a column has every text of it,
+and rows find their positions by a join with the list, which takes half the time of a cast.
 
-**Guarantee.** What is packed has the rows of its source and means the same. A list is made of rows and stays where they are.
+**Guarantee.** Packed rows are the rows of the source with the same meaning. A list is made of rows
+and stays in the engine.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from discreet.tables.data.sums import Filtered, Relation
 from discreet.tables.data.types import TEXT, TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
-from discreet.tables.engines.relation import UNIT, Relations, select
+from discreet.tables.engines.relation import Relations, select
 from discreet.tables.engines.temporary import Temporary
-from discreet.tables.engines.terms import Term, name_term
+from discreet.tables.engines.terms import UNIT, Term, name_term
 from discreet.tables.engines.tree import normal
 from discreet.tables.engines.write import Writer
 
 __all__ = ["Packer"]
 
-#: Texts with no more values than this are kept as places in a list.
+#: Columns with at most so many different texts are stored as positions in a list.
 _LISTED = 10_000
 _WIDTHS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31}
 
@@ -36,7 +37,7 @@ Among = Mapping[str, Sequence[IsIn]]
 
 
 class Packer:
-    """Packs rows of tables that stay as they are: a text that a column gets later is in no list."""
+    """Packs rows of tables that cannot change: a text added later would be in no list."""
 
     def __init__(self, relations: Relations, temporary: Temporary) -> None:
         self._relations, self._temporary = relations, temporary
@@ -47,7 +48,7 @@ class Packer:
     ) -> exp.Select:
         """The columns of a source; those without a type as they are.
 
-        Rows whose text is not `among` some values find no place in the list and are dropped.
+        Rows whose text is not `among` the given values are dropped.
         """
         chosen: list[Term] = []
         lists: list[tuple[str, exp.Table]] = []
@@ -55,7 +56,7 @@ class Packer:
             value = t.column(name, "t")
             listed = self._list_of(read) if read and read.of.kind == TEXT else None
             if listed is not None:
-                value = t.column("place", f"l{len(lists)}")
+                value = t.column("position", f"l{len(lists)}")
                 lists.append((name, listed))
             chosen.append(name_term(_small(read, value) if read else value, name))
         packed = select(chosen, source)
@@ -66,7 +67,7 @@ class Packer:
         return packed
 
     def without_filter(self, pairs: Pairs) -> tuple[Pairs, dict[str, Read | None], Among]:
-        """Pairs, their columns, and "this key is one of …" where the join with a list says as much as the filter."""
+        """Pairs without the filters that a join with a list replaces, their columns, the filters."""
         columns: dict[str, Read | None] = dict.fromkeys((UNIT, *pairs.key_names, *pairs.sum_names))
         texts: dict[Read, str] = {}
         for key, name in zip(pairs.keys, pairs.key_names, strict=True):
@@ -77,7 +78,7 @@ class Packer:
         return replace(pairs, rows=rows), columns, among
 
     def peel(self, rows: Relation, texts: Mapping[Read, str]) -> tuple[Relation, Among]:
-        """A relation without its outermost "is one of …" on some texts, and these by the names of the texts."""
+        """A relation without its outermost filters "text is one of …", and these by column name."""
         among = {name: list[IsIn]() for name in texts.values()}
         while isinstance(rows, Filtered) and isinstance(rows.condition, IsIn):
             read = rows.condition.of
@@ -87,10 +88,10 @@ class Packer:
             rows = rows.rows
         return rows, among
 
-    def unpack(self, table: exp.Table, kept: Mapping[Read, None], first: str = "r") -> exp.Select:
-        """Packed rows with their numbers in 64 bits, so that arithmetic on them has room; `first` is as it is."""
+    def unpack(self, table: exp.Table, reads: Mapping[Read, None], first: str = "r") -> exp.Select:
+        """Packed rows with numbers in 64 bits, with room for arithmetic; `first` as it is."""
         columns: list[Term] = [t.column(first)]
-        for read in kept:
+        for read in reads:
             value = t.column(self._relations.name_of(read))
             small = read.of.kind in {TEXT, TRUTH}
             columns.append(
@@ -99,13 +100,13 @@ class Packer:
         return select(columns, table)
 
     def _chosen_texts(self, listed: exp.Table, among: Sequence[IsIn]) -> exp.Select:
-        """The part of a list that some conditions leave."""
+        """The texts of a list that meet some conditions."""
         writer = Writer(self._relations.dialect, lambda _: t.column("text"))
-        chosen = select([t.column("text"), t.column("place")], listed)
+        chosen = select([t.column("text"), t.column("position")], listed)
         return chosen.where(*(writer.write(condition) for condition in among), copy=False)
 
     def _list_of(self, read: Read) -> exp.Table | None:
-        """The texts of a column with their places; None if they are too many, or no table has the column."""
+        """The texts of a column with their positions; None if they are many, or have no table."""
         if read.table not in self._relations.tables:
             return None
         if read not in self._lists:
@@ -114,15 +115,17 @@ class Packer:
 
     def _listing(self, read: Read) -> exp.Table | None:
         column = t.column(self._relations.name_of(read))
-        texts = select([column], self._relations.cells(read.table, {read: None})).distinct(copy=False)
+        texts = select(
+            [column], self._relations.cells(self._relations.tables[read.table], {read: None}, read.table)
+        ).distinct(copy=False)
         texts = select([column.copy()], texts).where(t.negate(t.is_null(column.copy())), copy=False)
         table = self._temporary.store(texts.limit(_LISTED + 1, copy=False))
         listed = None
         if 0 < self._temporary.count(table) <= _LISTED:
             name = f"discreet_list_{len(self._lists)}"
-            place = t.cast(column.copy(), self._temporary.enumerate(name, select([column.copy()], table)))
+            position = t.cast(column.copy(), self._temporary.enumerate(name, select([column.copy()], table)))
             listed = self._temporary.store(
-                select([name_term(column.copy(), "text"), name_term(place, "place")], table)
+                select([name_term(column.copy(), "text"), name_term(position, "position")], table)
             )
         self._temporary.drop(table)
         return listed

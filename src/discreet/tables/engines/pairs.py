@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every scheme is made from: for each unit and group its rows, and its exact sum of each feature.
+"""What every scheme is made from: the rows and exact sums of each unit in each group.
 
-A feature that is the same in every row needs no column: its sum is known from the number of rows. So whatever counts
-rows or units in the same groups is made from the same pairs.
+A feature that is the same in every row needs no column, because its sum follows from the number of
+rows. So rows and units in the same groups are counted from the same pairs.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Pairs:
         return alike and set(self.features) >= set(other.features)
 
     @staticmethod
-    def of(asked: BoundedSums) -> Pairs:
+    def of(request: BoundedSums) -> Pairs:
         """The pairs of a question; features do not matter where every unit counts once."""
-        if isinstance(asked.scheme, GroupScheme | OnceScheme):
-            return Pairs(asked.rows, asked.keys, ())
-        return Pairs.with_features(asked)
+        if isinstance(request.scheme, GroupScheme | OnceScheme):
+            return Pairs(request.rows, request.keys, ())
+        return Pairs.with_features(request)
 
     @staticmethod
-    def with_features(asked: BoundedSums) -> Pairs:
+    def with_features(request: BoundedSums) -> Pairs:
         """The same with all features, which the next question about these groups may ask for."""
-        summed = dict.fromkeys(feature for feature in asked.features if not isinstance(feature, Constant))
-        return Pairs(asked.rows, asked.keys, tuple(summed))
+        summed = dict.fromkeys(feature for feature in request.features if not isinstance(feature, Constant))
+        return Pairs(request.rows, request.keys, tuple(summed))
 
     @staticmethod
-    def for_sizes(asked: UnitSizes) -> Pairs:
+    def for_sizes(request: UnitSizes) -> Pairs:
         """The pairs that sizes are made from; groups do not matter where rows are counted."""
-        return Pairs(asked.rows, asked.keys if asked.norm == 2 else (), ())
+        return Pairs(request.rows, request.keys if request.norm == 2 else (), ())

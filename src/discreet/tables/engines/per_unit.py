@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates and windows over the rows of one unit, in SQL.
 
-**Guarantee.** Every GROUP BY and every PARTITION BY here begins with the unit, so a value depends on rows of one unit. No
-sum leaves its type: it is of 2^40 numbers at most, each within 2^62. Rows are ordered by what they are, never by where they
-lie: what is still equal cannot be told apart by anything that the question reads.
+**Guarantee.** Every GROUP BY and every PARTITION BY begins with the unit, so a value depends on the
+rows of one unit. No sum leaves its type: it has at most 2^40 terms, each within 2^62. Rows are
+ordered by their values, never by their position: rows that are still equal are the same to the
+question.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ def is_wide(kind: str) -> bool:
 
 
 def clamp_cell(dialect: Dialect, of: Type, value: Term, *, wide: bool) -> Term:
-    """A value as a cell of its type; one that is no number as it is."""
+    """A value as a cell of its type; texts and truth values as they are."""
     if not of.is_ordered or (not wide and of.low <= -WIDEST and of.high >= WIDEST):
         return value
     kind = dialect.wide if wide else t.BIGINT
     typed = value if wide else t.cast(value, t.BIGINT)
-    kept = t.cast(clamp(typed, t.number(of.low, kind), t.number(of.high, kind)), t.BIGINT)
-    return t.cases([(t.is_null(value.copy()), t.nothing(t.BIGINT))], kept)
+    clamped = t.cast(clamp(typed, t.number(of.low, kind), t.number(of.high, kind)), t.BIGINT)
+    return t.cases([(t.is_null(value.copy()), t.nothing(t.BIGINT))], clamped)
 
 
 def aggregate_term(dialect: Dialect, aggregate: UnitAggregate, operand: str) -> Term:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a plan as a lazy frame of Polars: whose a row is, and one column of cells for each column that is read.
+"""The rows of a plan as a lazy frame of Polars: the unit, and one column of cells for each column
+read.
 
-**Guarantee.** As `relation`: each operator acts on the rows of one unit and on public tables alone. A frame that says
-something else each time is evaluated once by each operator, so what is matched is what is kept.
+**Guarantee.** As `relation`: each operator acts on the rows of one unit and on public tables alone.
+Each operator evaluates a frame that may change once, so the rows that match are the rows that are
+kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -37,12 +39,12 @@ from discreet.tables.engines.source import (
     readable,
 )
 from discreet.tables.engines.terms import UNIT
-from discreet.tables.engines.tree import labels, normal, reads_of, unit_of
+from discreet.tables.engines.tree import inner_names, labels, normal, reads_of, unit_of
 
 __all__ = ["PolarsRows", "is_ordered"]
 
 Needed = Mapping[Read, None]
-_PLACE = "place"
+_NUMBER = "number"
 
 
 class PolarsRows:
@@ -62,11 +64,11 @@ class PolarsRows:
 
     def cells(self, table: SourceTable, needed: Iterable[Read], label: str) -> dict[str, pl.Expr]:
         """Columns of a table where they are read, whoever they belong to."""
-        found = [read for read in needed if read.table == label]
-        return {self.name_of(read): cell(readable(table, read), read.of) for read in found}
+        reads = [read for read in needed if read.table == label]
+        return {self.name_of(read): cell(readable(table, read), read.of) for read in reads}
 
     def rows(self, rows: Relation, needed: Needed) -> pl.LazyFrame:
-        """The unit, and the cells of what is needed."""
+        """The unit, and the cells of the columns that are needed."""
         match rows:
             case Private():
                 return self._private(rows, needed)
@@ -85,7 +87,7 @@ class PolarsRows:
                 return self._windowed_rows(rows, needed)
         return self._stacked_rows(rows, needed)
 
-    # --- tables and joins --------------------------------------------------------------------------
+    # --- tables and joins ------------------------------------------------------------------------
 
     def _private(self, rows: Private, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=True)
@@ -93,9 +95,13 @@ class PolarsRows:
         if table.unit == ROW:
             return frame.with_columns(**cells, one=narrow(1)).select(*cells, "one")
         unit = comparable(table)
-        whose = plain(unit)
-        mine = whose.is_not_null() & whose.is_not_nan() if unit.kind == "real" else whose.is_not_null()
-        return frame.filter(mine).select(**cells, **{UNIT: whose})
+        unit_value = plain(unit)
+        is_owned = (
+            unit_value.is_not_null() & unit_value.is_not_nan()
+            if unit.kind == "real"
+            else unit_value.is_not_null()
+        )
+        return frame.filter(is_owned).select(**cells, **{UNIT: unit_value})
 
     def _linked_rows(self, rows: Linked, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=True, linked=True)
@@ -103,30 +109,30 @@ class PolarsRows:
         owners = self.rows(rows.owners, reads_of([rows.key]))
         key, column = self.name_of(rows.key), self.name_of(rows.column)
         owners = owners.select(UNIT, key).filter(pl.col(key).is_not_null()).unique()
-        mine = self.frames[rows.table].select(**cells)
-        joined = mine.join(owners, left_on=column, right_on=key, how="inner", nulls_equal=False)
+        linked = self.frames[rows.table].select(**cells)
+        joined = linked.join(owners, left_on=column, right_on=key, how="inner", nulls_equal=False)
         return joined.select(*map(self.name_of, needed), UNIT)
 
     def _lookup(self, rows: Lookup, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=False)
-        mine = {read: None for read in needed if read.table != rows.label}
-        left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
+        private = {read: None for read in needed if read.table != rows.label}
+        left = self.rows(rows.rows, {**private, **reads_of(ours for ours, _ in rows.on)})
         reads = {**needed, **reads_of(other for _, other in rows.on)}
         cells = self.cells(table, reads, rows.label)
         right = (
             self.frames[rows.table].with_columns(**cells, one=narrow(1)).select(*cells, other=pl.col("one"))
         )
         if unit_of(self.tables, rows) == ROW:
-            # a key that is there twice would make two units of one row
+            # A key that occurs twice would make two units of one row.
             right = right.unique(subset=[self.name_of(other) for _, other in rows.on], keep="none")
         how = "left" if rows.keep else "inner"
         return self._match_rows(left, right, rows.on, how, []).drop("other")
 
     def _paired_rows(self, rows: Paired, needed: Needed) -> pl.LazyFrame:
-        here, there = set(labels(rows.rows)), set(labels(rows.other))
-        wanted = {**needed, **reads_of(relation_expressions(rows))}
-        left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
-        right = self.rows(rows.other, {read: None for read in wanted if read.table in there})
+        left_labels, right_labels = set(labels(rows.rows)), set(labels(rows.other))
+        reads = {**needed, **reads_of(relation_expressions(rows))}
+        left = self.rows(rows.rows, {read: None for read in reads if read.table in left_labels})
+        right = self.rows(rows.other, {read: None for read in reads if read.table in right_labels})
         right = right.rename({UNIT: "v"})
         if rows.condition is None:
             how = rows.kind
@@ -139,10 +145,12 @@ class PolarsRows:
     def _matched_if(
         self, rows: Paired, left: pl.LazyFrame, right: pl.LazyFrame, needed: Needed
     ) -> pl.LazyFrame:
-        """A join with a further condition. The number of a row only tells it from others, whatever it is."""
+        """A join with a further condition. The number of a row only tells it from others, whatever
+        it is.
+        """
         assert rows.kind in {"inner", "left", "semi", "anti"}
         assert rows.condition is not None
-        numbered = left.with_row_index(_PLACE)
+        numbered = left.with_row_index(_NUMBER)
         is_match = pl.col("v").is_not_null() & self.writer().write(rows.condition).fill_null(value=False)
         joined = self._match_rows(numbered, right, rows.on, "left", [(UNIT, "v")])
         tried = joined.with_columns(hit=is_match)
@@ -150,13 +158,13 @@ class PolarsRows:
         if rows.kind == "inner":
             return tried.filter("hit").select(*columns)
         if rows.kind in {"semi", "anti"}:
-            once = tried.group_by(_PLACE).agg(pl.col(*columns).first(), pl.col("hit").any())
+            once = tried.group_by(_NUMBER).agg(pl.col(*columns).first(), pl.col("hit").any())
             return once.filter(pl.col("hit") if rows.kind == "semi" else ~pl.col("hit")).select(*columns)
-        there = set(labels(rows.other))
-        theirs = [self.name_of(read) for read in needed if read.table in there]
+        right_labels = set(labels(rows.other))
+        theirs = [self.name_of(read) for read in needed if read.table in right_labels]
         hits = tried.with_columns(
-            pl.col("hit").any().over(_PLACE).alias("some"),
-            pl.int_range(pl.len()).over(_PLACE).alias("nth"),
+            pl.col("hit").any().over(_NUMBER).alias("some"),
+            pl.int_range(pl.len()).over(_NUMBER).alias("nth"),
             *(pl.when("hit").then(pl.col(name)).alias(name) for name in theirs),
         )
         return hits.filter(pl.col("hit") | (~pl.col("some") & (pl.col("nth") == 0))).select(*columns)
@@ -164,54 +172,54 @@ class PolarsRows:
     def _match_rows(
         self, left: pl.LazyFrame, right: pl.LazyFrame, on: Any, how: Any, units: list[tuple[str, str]]
     ) -> pl.LazyFrame:
-        """Equal parts of `on`; NULL equals nothing."""
+        """A join on the pairs of `on` and on units; NULL equals nothing."""
         write = self.writer().write
-        ours = {f"l{place}": write(one) for place, (one, _) in enumerate(on)}
-        theirs = {f"r{place}": write(other) for place, (_, other) in enumerate(on)}
+        ours = {f"l{number}": write(left_key) for number, (left_key, _) in enumerate(on)}
+        theirs = {f"r{number}": write(right_key) for number, (_, right_key) in enumerate(on)}
         joined = left.with_columns(**ours).join(
             right.with_columns(**theirs),
-            left_on=[*ours, *(one for one, _ in units)],
-            right_on=[*theirs, *(other for _, other in units)],
+            left_on=[*ours, *(unit for unit, _ in units)],
+            right_on=[*theirs, *(unit for _, unit in units)],
             how=how,
             nulls_equal=False,
             coalesce=None if how in {"semi", "anti"} else False,
         )
         return joined.drop(*ours, *([] if how in {"semi", "anti"} else theirs))
 
-    # --- aggregates, windows, unions ---------------------------------------------------------------
+    # --- aggregates, windows, unions -------------------------------------------------------------
 
     def _per_unit(self, rows: PerUnit, needed: Needed) -> pl.LazyFrame:
-        names = _inner_names([*dict(rows.keys), *dict(rows.aggregates)])
-        wanted = {read.column for read in needed}
+        names = inner_names([*dict(rows.keys), *dict(rows.aggregates)])
+        columns = {read.column for read in needed}
         keys = {names[name]: key for name, key in rows.keys}
-        aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in wanted}
-        operands = {name: made.of for name, made in aggregates.items() if made.of is not None}
+        aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in columns}
+        operands = {name: each.of for name, each in aggregates.items() if each.of is not None}
         valued = self._values_of(rows.rows, {**keys, **operands})
         grouped = valued.group_by(UNIT, *keys).agg(
             *(_aggregate(aggregate, name).alias(name) for name, aggregate in aggregates.items())
         )
-        return self._made_cells(grouped, needed, names)
+        return self._computed_cells(grouped, needed, names)
 
     def _windowed_rows(self, rows: Windowed, needed: Needed) -> pl.LazyFrame:
-        names = _inner_names(dict(rows.columns))
-        own = {read: None for read in needed if read.table == rows.name}
-        kept = {read: None for read in needed if read.table != rows.name}
-        read_here = {**kept, **reads_of(relation_expressions(rows))}
-        ties = [self.name_of(read) for read in sorted(read_here, key=repr)]
-        frame = self.rows(rows.rows, read_here)
-        wanted = {read.column for read in own}
+        names = inner_names(dict(rows.columns))
+        computed = {read: None for read in needed if read.table == rows.name}
+        passed = {read: None for read in needed if read.table != rows.name}
+        reads = {**passed, **reads_of(relation_expressions(rows))}
+        ties = [self.name_of(read) for read in sorted(reads, key=repr)]
+        frame = self.rows(rows.rows, reads)
+        columns = {read.column for read in computed}
         for name, function in rows.columns:
-            if name in wanted:
+            if name in columns:
                 frame = self._with_window(frame, function, names[name], ties)
-        return self._made_cells(frame, own, names, [self.name_of(read) for read in kept])
+        return self._computed_cells(frame, computed, names, [*map(self.name_of, passed), UNIT])
 
     def _with_window(
         self, frame: pl.LazyFrame, function: WindowFunction, name: str, ties: list[str]
     ) -> pl.LazyFrame:
-        """One more column. Rows are sorted first; within its group each then sees those before it."""
+        """One more column. Rows are sorted first, so a row sees those before it in its group."""
         write = self.writer().write
-        parts = {f"p{place}": write(of) for place, of in enumerate(function.partition)}
-        order = {f"q{place}": write(of) for place, (of, _) in enumerate(function.order)}
+        parts = {f"p{number}": write(part) for number, part in enumerate(function.partition)}
+        order = {f"q{number}": write(key) for number, (key, _) in enumerate(function.order)}
         operand = {} if function.of is None else {"operand": write(function.of)}
         frame = frame.with_columns(**parts, **order, **operand)
         by, down = [UNIT, *parts, *order, *ties], [descends for _, descends in function.order]
@@ -225,50 +233,45 @@ class PolarsRows:
         return frame.drop(*parts, *order, *operand)
 
     def _stacked_rows(self, rows: Stacked, needed: Needed) -> pl.LazyFrame:
-        names = _inner_names(rows.columns)
-        wanted = dict.fromkeys(read.column for read in needed)
+        names = inner_names(rows.columns)
+        columns = dict.fromkeys(read.column for read in needed)
         frames = []
-        for part, values in rows.parts:
-            of = dict(zip(rows.columns, values, strict=True))
-            frames.append(self._values_of(part, {names[name]: of[name] for name in wanted}))
+        for part, expressions in rows.parts:
+            by_name = dict(zip(rows.columns, expressions, strict=True))
+            frames.append(self._values_of(part, {names[name]: by_name[name] for name in columns}))
         stacked = pl.concat(frames, how="vertical")
-        return self._made_cells(stacked, needed, names, whose=[] if self._single(rows) else [UNIT])
+        kept = [] if self._is_single(rows) else [UNIT]
+        return self._computed_cells(stacked, needed, names, kept)
 
-    def _single(self, rows: Relation) -> bool:
+    def _is_single(self, rows: Relation) -> bool:
         return unit_of(self.tables, rows) == ROW
 
     def _values_of(self, rows: Relation, values: Mapping[str, Expr]) -> pl.LazyFrame:
         """The unit of each row, and some expressions by their names."""
         inner, write = self.rows(rows, reads_of(values.values())), self.writer().write
-        columns = {name: write(of) for name, of in values.items()}
-        whose = {"one": narrow(1)} if self._single(rows) else {}
-        kept = ["one"] if self._single(rows) else [UNIT]
-        return inner.with_columns(**columns, **whose).select(*columns, *kept)
+        columns = {name: write(value) for name, value in values.items()}
+        if self._is_single(rows):
+            return inner.with_columns(**columns, one=narrow(1)).select(*columns, "one")
+        return inner.with_columns(**columns).select(*columns, UNIT)
 
-    def _made_cells(
-        self,
-        frame: pl.LazyFrame,
-        needed: Needed,
-        names: Mapping[str, str],
-        kept: Iterable[str] = (),
-        whose: Iterable[str] = (UNIT,),
+    def _computed_cells(
+        self, frame: pl.LazyFrame, needed: Needed, names: Mapping[str, str], kept: Sequence[str] = (UNIT,)
     ) -> pl.LazyFrame:
-        """Columns that were made here, as cells of the types with which they are read."""
-        made = {}
+        """Columns that were computed here, as cells of the types with which they are read."""
+        cells = {}
         for read in needed:
             value = pl.col(names[read.column])
             ends = (wide(read.of.low), wide(read.of.high))
-            made[self.name_of(read)] = (
+            cells[self.name_of(read)] = (
                 value.cast(pl.Int128).clip(*ends).cast(pl.Int64) if read.of.is_ordered else value
             )
-        more = [*kept, *whose]
-        if not made and not more:
+        if not cells and not kept:
             return frame.select("one")
-        return frame.select(*more, **made)
+        return frame.select(*kept, **cells)
 
 
 def is_ordered(rows: Relation) -> bool:
-    """Whether rows are sorted or numbered on their way."""
+    """Whether rows are sorted or numbered on the way."""
     conditioned = isinstance(rows, Paired) and rows.condition is not None
     return isinstance(rows, Windowed) or conditioned or any(map(is_ordered, inner_relations(rows)))
 
@@ -282,7 +285,7 @@ def _aggregate(aggregate: UnitAggregate, operand: str) -> pl.Expr:
     if aggregate.kind == "distinct":
         return value.drop_nulls().n_unique().cast(pl.Int64)
     if aggregate.kind == "sum":
-        # the sum of nothing would be 0
+        # Polars sums nothing to 0.
         return pl.when(value.count() > 0).then(value.cast(pl.Int128).sum())
     return value.min() if aggregate.kind == "min" else value.max()
 
@@ -331,7 +334,3 @@ def _with_total(
         running = pl.when(some.cum_sum() > narrow(0)).then(running)
     frame = frame.with_columns(running.over(within).alias(name)).drop("known")
     return frame if function.rows else frame.with_columns(pl.col(name).last().over(peers))
-
-
-def _inner_names(names: Iterable[str]) -> dict[str, str]:
-    return {name: f"d{place}" for place, name in enumerate(names)}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns and expressions in Polars: the meaning of `expr`, with 128-bit whole numbers where 64 bits are not enough.
+"""Columns and expressions in Polars, with the meaning of `expr` and 128-bit numbers where 64 are
+too few.
 
-Polars rounds whole-number division down and gives remainders the sign of the divisor, as `expr` does; its whole numbers
-wrap round silently, so nothing here may leave the type that it has: see `widths` and the types of expressions.
+Polars rounds whole-number division down and gives a remainder the sign of the divisor, as `expr`
+does. Its whole numbers wrap round silently, so no value here may leave its type: see `widths` and
+the types of expressions.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which texts of a PostgreSQL database Python can read, as a regular expression on their bytes in hexadecimal.
+"""Which texts of a PostgreSQL database Python can read, as a pattern on their bytes in hexadecimal.
 
-A database of another encoding than UTF-8 holds texts that have no name outside it: any bytes under SQL_ASCII, characters
-that no other encoding has under EUC_JP. One of them among the keys makes the whole answer fail.
+A database in another encoding than UTF-8 may hold texts that exist only there: any bytes under
+SQL_ASCII, or characters of EUC_JP that Unicode lacks. One of them among the keys would make the
+whole answer fail.
 
-**Guarantee.** A text whose bytes match is decoded by Python without an error, and two such texts that differ differ in
-Python too: every character is one code point, which is written back with the same bytes.
+**Guarantee.** A text whose bytes match is decoded by Python without an error, and two different
+texts stay different: every character is one code point, which is encoded to the same bytes.
 """
 
 from __future__ import annotations
@@ -43,19 +44,23 @@ def readable_bytes(codec: str) -> str:
 
 
 def _characters(codec: str) -> str:
-    """All characters of a codec: those of one byte, then those that begin with the same bytes together."""
+    """All characters of a codec: those of one byte, then those that begin with the same bytes
+    together.
+    """
     alone = [byte for byte in range(1, 0x100) if _is_character(bytes([byte]), codec)]
-    made = [_one_of(alone)]
+    patterns = [_one_of(alone)]
     for first in (b"", bytes([_THREE])):
         starts: dict[frozenset[int], list[int]] = defaultdict(list)
         for start in _HIGH:
-            known = start in alone and not first
+            is_single = start in alone and not first
             ends = {
-                last for last in _HIGH if not known and _is_character(first + bytes([start, last]), codec)
+                last for last in _HIGH if not is_single and _is_character(first + bytes([start, last]), codec)
             }
             starts[frozenset(ends)].append(start)
-        made += [f"{first.hex()}{_one_of(start)}{_one_of(ends)}" for ends, start in starts.items() if ends]
-    return "|".join(made)
+        patterns += [
+            f"{first.hex()}{_one_of(start)}{_one_of(ends)}" for ends, start in starts.items() if ends
+        ]
+    return "|".join(patterns)
 
 
 def _is_character(text: bytes, codec: str) -> bool:
@@ -67,7 +72,7 @@ def _is_character(text: bytes, codec: str) -> bool:
 
 
 def _one_of(values: Iterable[int]) -> str:
-    """One byte of these, in hexadecimal."""
+    """A pattern for one byte of these, in hexadecimal."""
     lows: dict[int, list[str]] = defaultdict(list)
     for value in sorted(values):
         lows[value >> 4].append(_DIGITS[value & 15])

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A column where it is read: from whatever the source has to NULL or a whole number of cells, in SQL.
+"""A column where it is read: from any value of the source to NULL or a whole number of cells, in
+SQL.
 
-**Guarantee.** `cell` is the meaning of `expr.Read`, exactly, and no value makes it fail: a value is clamped to numbers
-that every later step can hold before the step is taken. Reals: clamping to a double, multiplying by a power of two and
-rounding down are exact. Decimals and texts: the whole part and at most 18 digits after the point are whole numbers;
-digits after those lie below every grid that `source.readable` lets pass.
+**Guarantee.** `cell` is the exact meaning of `expr.Read`, and no value makes it fail: a value is
+clamped to numbers that every later step can hold before the step is taken. Reals: clamping to a
+double, multiplying by a power of two and rounding down are exact. Decimals and texts: the whole
+part and at most 18 digits after the point are whole numbers; later digits lie below every grid that
+`source.readable` admits.
 
-NULL and NaN are asked for first. LEAST and GREATEST, which make a bound of them, then see neither; and should an engine
-compute a branch that it does not take, a bound is harmless.
+NULL and NaN are tested first, so LEAST and GREATEST see neither. If an engine computes a branch
+that it does not take, a bound is harmless.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from discreet.tables.engines.terms import Term
 
 __all__ = ["NUMERAL", "cell", "clamp", "double_beyond", "plain"]
 
-#: What counts as a number where the source has text.
+#: The texts that are read as numbers.
 NUMERAL = "[+-]?[0-9]{1,18}([.][0-9]{1,18})?"
 
 
@@ -44,7 +46,9 @@ def cell(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
 
 
 def plain(dialect: Dialect, column: SourceColumn) -> Term:
-    """A column as it is, but that no text depends on a collation: for units, which are only ever equal or not."""
+    """A column as it is, but that no text depends on a collation: for units, which are only ever
+    equal or not.
+    """
     value = t.column(column.name)
     return dialect.unit_text(value, column) if column.kind == "text" else value
 
@@ -58,8 +62,8 @@ def _between(value: Term, low: int, high: int) -> Term:
     return clamp(value, t.number(low), t.number(high))
 
 
-def _where(known: Term, value: Term) -> Term:
-    return t.cases([(known, value)], t.nothing(t.BIGINT))
+def _where(condition: Term, value: Term) -> Term:
+    return t.cases([(condition, value)], t.nothing(t.BIGINT))
 
 
 def _present(column: SourceColumn) -> Term:
@@ -71,7 +75,9 @@ def _shift(whole: Term, places: int) -> Term:
 
 
 def _integer(_: Dialect, column: SourceColumn, of: Type) -> Term:
-    """Clamped in its own type, which may be wider than 64 bits or know no sign, and cast when it is small."""
+    """Clamped in its own type, which may be wider than 64 bits or know no sign, and cast when it is
+    small.
+    """
     value = t.column(column.name)
     low, high = of.low >> of.places, -(-of.high >> of.places)
     cells = _shift(t.cast(_between(value, low, high), t.BIGINT), of.places)
@@ -85,12 +91,14 @@ def _boolean(_: Dialect, column: SourceColumn, of: Type) -> Term:
 
 
 def _real(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
-    """⌊clamp(x) · 2^places⌋. Ends that no double has are rounded outwards, and the cells clamped again."""
+    """⌊clamp(x) · 2^places⌋. Ends that no double has are rounded outwards, and the cells clamped
+    again.
+    """
     low, high = Fraction(of.low, 1 << of.places), Fraction(of.high, 1 << of.places)
     below, above = double_beyond(low, -math.inf), double_beyond(high, math.inf)
     value = t.cast(t.column(column.name), t.DOUBLE)
-    kept = clamp(value, t.real(below), t.real(above))
-    scaled = t.times(kept, t.real(float(1 << of.places))) if of.places else kept
+    clamped = clamp(value, t.real(below), t.real(above))
+    scaled = t.times(clamped, t.real(float(1 << of.places))) if of.places else clamped
     cells = t.cast(t.call("FLOOR", scaled), t.BIGINT)
     if Fraction(below) != low or Fraction(above) != high:
         cells = _between(cells, of.low, of.high)
@@ -104,25 +112,27 @@ def double_beyond(end: Fraction, outwards: float) -> float:
 
 def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     low, high = of.low >> of.places, (of.high >> of.places) + 1
-    value, known = t.column(column.name), _present(column)
+    value, is_number = t.column(column.name), _present(column)
     if dialect.decimal_has_nan:
-        known = t.both([known, t.negate(dialect.is_nan(value.copy()))])
+        is_number = t.both([is_number, t.negate(dialect.is_nan(value.copy()))])
     if column.scale is None:
-        kept = clamp(value, t.number(low, dialect.wide), t.number(high, dialect.wide))
-        scaled = t.times(kept, t.number(1 << of.places, dialect.wide))
-        return _where(known, _between(t.cast(t.call("FLOOR", scaled), t.BIGINT), of.low, of.high))
-    kept = _in_own_type(value, column, low, high)
-    whole = t.cast(t.call("FLOOR", kept), t.BIGINT)
+        clamped = clamp(value, t.number(low, dialect.wide), t.number(high, dialect.wide))
+        scaled = t.times(clamped, t.number(1 << of.places, dialect.wide))
+        return _where(is_number, _between(t.cast(t.call("FLOOR", scaled), t.BIGINT), of.low, of.high))
+    clamped = _in_own_type(value, column, low, high)
+    whole = t.cast(t.call("FLOOR", clamped), t.BIGINT)
     digits = min(column.scale, MOST_DIGITS)
     cells = _shift(whole, of.places)
     if of.places and digits:
-        part = dialect.fraction(kept.copy(), digits, column)
+        part = dialect.fraction(clamped.copy(), digits, column)
         cells = t.add(cells, _over_ten(dialect, part, digits, of.places))
-    return _where(known, _between(cells, of.low, of.high))
+    return _where(is_number, _between(cells, of.low, of.high))
 
 
 def _in_own_type(value: Term, column: SourceColumn, low: int, high: int) -> Term:
-    """A decimal clamped, but to ends that its digits cannot reach, because its type cannot hold them."""
+    """A decimal clamped, but to ends that its digits cannot reach, because its type cannot hold
+    them.
+    """
     assert column.digits is not None
     assert column.scale is not None
     own = f"DECIMAL({column.digits},{column.scale})"
@@ -160,7 +170,7 @@ def _text(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
 
 
 def _moment(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
-    """A date or a moment; the infinities that some engines have are clamped like any other."""
+    """A date or a timestamp; the infinities of some engines are clamped like any other value."""
     value = t.column(column.name)
     count = dialect.day_number if column.kind == "date" else dialect.micro_number
     if not dialect.has_infinities(column):
@@ -170,5 +180,5 @@ def _moment(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     safe = t.cases([(finite.copy(), value.copy())], epoch)
     late = t.binary(exp.GT, value.copy(), epoch.copy())
     infinite = t.cases([(late, t.number(of.high))], t.number(of.low))
-    kept = t.cases([(finite, _between(count(safe, column), of.low, of.high))], infinite)
-    return _where(_present(column), kept)
+    number = t.cases([(finite, _between(count(safe, column), of.low, of.high))], infinite)
+    return _where(_present(column), number)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a plan as a SELECT: whose a row is, and one column of cells for each column that is read.
+"""The rows of a plan as a SELECT: the unit, and one column of cells for each column read.
 
-**Guarantee.** Each operator acts on the rows of one unit and on public tables alone (`plan`): what is selected here has
-no limit and no random number; whatever is grouped, ordered or numbered is grouped by the unit first (`per_unit`). Rows of
-nobody are dropped where a private table is read.
+**Guarantee.** Each operator acts on the rows of one unit and on public tables alone (`plan`). No
+SELECT here has a limit or a random number, and everything that is grouped, ordered or numbered is
+grouped by the unit first (`per_unit`). Rows of nobody are dropped where a private table is read.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from discreet.tables.engines.per_unit import aggregate_term, clamp_cell, is_wide
 from discreet.tables.engines.read import cell, plain
 from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import UNIT, Term, name_term
-from discreet.tables.engines.tree import labels, reads_of, unit_of
+from discreet.tables.engines.tree import inner_names, labels, reads_of, unit_of
 from discreet.tables.engines.write import ColumnNames, Writer
 
-__all__ = ["UNIT", "Relations", "select"]
+__all__ = ["Relations", "select"]
 
 _JOINS = {"inner": "INNER", "left": "LEFT", "full": "FULL"}
 
@@ -63,20 +63,20 @@ class Relations:
     @rows.register
     def _private(self, rows: Private, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True)
-        chosen = self._cells(table, needed, rows.label)
+        cells = self.cells(table, needed, rows.label)
         if table.unit in {None, ROW}:
-            return chosen
+            return cells
         unit = comparable(table)
-        mine = t.negate(t.is_null(t.column(unit.name)))
+        is_owned = t.negate(t.is_null(t.column(unit.name)))
         if unit.kind == "real" or (unit.kind == "decimal" and self.dialect.decimal_has_nan):
-            mine = t.both([mine, t.negate(self.dialect.is_nan(t.column(unit.name)))])
-        whose = name_term(plain(self.dialect, unit), UNIT)
-        return chosen.select(whose, copy=False).where(mine, copy=False)
+            is_owned = t.both([is_owned, t.negate(self.dialect.is_nan(t.column(unit.name)))])
+        unit_value = name_term(plain(self.dialect, unit), UNIT)
+        return cells.select(unit_value, copy=False).where(is_owned, copy=False)
 
     @rows.register
     def _linked_rows(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True, linked=True)
-        mine = self._cells(table, {**needed, **reads_of([rows.column])}, rows.label)
+        linked = self.cells(table, {**needed, **reads_of([rows.column])}, rows.label)
         owners = self.rows(rows.owners, reads_of([rows.key]))
         key = t.column(self.name_of(rows.key))
         owners = select([t.column(UNIT), key], owners).where(t.negate(t.is_null(key.copy())), copy=False)
@@ -84,42 +84,42 @@ class Relations:
             exp.EQ, t.column(self.name_of(rows.column), "l"), t.column(self.name_of(rows.key), "r")
         )
         columns = [name_term(t.column(self.name_of(read), "l"), self.name_of(read)) for read in needed]
-        whose = name_term(t.column(UNIT, "r"), UNIT)
-        return select([*columns, whose], mine, "l").join(
+        return select([*columns, name_term(t.column(UNIT, "r"), UNIT)], linked, "l").join(
             owners.distinct(copy=False).subquery("r", copy=False), on=match, join_type="INNER", copy=False
         )
 
     @rows.register
     def _filtered_rows(self, rows: Filtered, needed: Mapping[Read, None]) -> exp.Select:
         inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
-        kept = self._columns(rows, needed)
-        return select(kept, inner).where(self.writer().write(rows.condition), copy=False)
+        return select(self._columns(rows, needed), inner).where(
+            self.writer().write(rows.condition), copy=False
+        )
 
     @rows.register
     def _lookup(self, rows: Lookup, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=False)
-        mine = {read: None for read in needed if read.table != rows.label}
-        left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
+        private = {read: None for read in needed if read.table != rows.label}
+        left = self.rows(rows.rows, {**private, **reads_of(ours for ours, _ in rows.on)})
         public = {read: None for read in needed if read.table == rows.label}
-        keys = reads_of(other for _, other in rows.on)
-        right = self._cells(table, {**public, **keys}, rows.label)
+        keys = reads_of(theirs for _, theirs in rows.on)
+        right = self.cells(table, {**public, **keys}, rows.label)
         if unit_of(self.tables, rows) == ROW:
             right = self._keys_once(right, public, keys)
         writer = self.writer()
-        match = t.both(t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on)
+        match = t.both(t.binary(exp.EQ, writer.write(ours), writer.write(theirs)) for ours, theirs in rows.on)
         return select(self._columns(rows, needed, "l"), left, "l").join(
             right.subquery("r", copy=False), on=match, join_type="LEFT" if rows.keep else "INNER", copy=False
         )
 
     @rows.register
     def _paired_rows(self, rows: Paired, needed: Mapping[Read, None]) -> exp.Select:
-        here, there = set(labels(rows.rows)), set(labels(rows.other))
-        wanted = {**needed, **reads_of(relation_expressions(rows))}
-        left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
-        right = self.rows(rows.other, {read: None for read in wanted if read.table in there})
+        left_labels, right_labels = set(labels(rows.rows)), set(labels(rows.other))
+        reads = {**needed, **reads_of(relation_expressions(rows))}
+        left = self.rows(rows.rows, {read: None for read in reads if read.table in left_labels})
+        right = self.rows(rows.other, {read: None for read in reads if read.table in right_labels})
         write = self.writer().write
         match = [t.binary(exp.EQ, t.column(UNIT, "l"), t.column(UNIT, "r"))]
-        match += [t.binary(exp.EQ, write(one), write(other)) for one, other in rows.on]
+        match += [t.binary(exp.EQ, write(ours), write(theirs)) for ours, theirs in rows.on]
         match += [] if rows.condition is None else [write(rows.condition)]
         chosen = select(self._columns(rows, needed, "l"), left, "l")
         if rows.kind in {"semi", "anti"}:
@@ -127,63 +127,64 @@ class Relations:
             exists = exp.Exists(this=matched)
             return chosen.where(exists if rows.kind == "semi" else t.negate(exists), copy=False)
         if rows.kind == "full":
-            whose = t.call("COALESCE", t.column(UNIT, "l"), t.column(UNIT, "r"))
-            chosen.set("expressions", [*chosen.expressions[:-1], name_term(whose, UNIT)])
+            unit = t.call("COALESCE", t.column(UNIT, "l"), t.column(UNIT, "r"))
+            chosen.set("expressions", [*chosen.expressions[:-1], name_term(unit, UNIT)])
         other = right.subquery("r", copy=False)
         return chosen.join(other, on=t.both(match), join_type=_JOINS[rows.kind], copy=False)
 
     @rows.register
     def _per_unit(self, rows: PerUnit, needed: Mapping[Read, None]) -> exp.Select:
-        """Three steps: operands of rows; keys and aggregates of units; those that are needed, as cells."""
-        names = _inner_names([*dict(rows.keys), *dict(rows.aggregates)])
-        wanted = {read.column for read in needed}
+        """Three steps: operands of rows; keys and aggregates of units; those that are needed, as
+        cells.
+        """
+        names = inner_names([*dict(rows.keys), *dict(rows.aggregates)])
+        columns = {read.column for read in needed}
         keys = {names[name]: key for name, key in rows.keys}
-        aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in wanted}
-        operands = {name: made.of for name, made in aggregates.items() if made.of is not None}
+        aggregates = {names[name]: aggregate for name, aggregate in rows.aggregates if name in columns}
+        operands = {name: each.of for name, each in aggregates.items() if each.of is not None}
         valued = self._values_of(rows.rows, {**keys, **operands})
-        whose = [t.column(UNIT), *(t.column(name) for name in keys)]
-        made = [
+        group = [t.column(UNIT), *map(t.column, keys)]
+        results = [
             name_term(aggregate_term(self.dialect, aggregate, name), name)
             for name, aggregate in aggregates.items()
         ]
-        grouped = select([*(part.copy() for part in whose), *made], valued).group_by(*whose, copy=False)
+        grouped = select([*(part.copy() for part in group), *results], valued).group_by(*group, copy=False)
         wide = {name for name, aggregate in rows.aggregates if is_wide(aggregate.kind)}
-        return select([*self._made_cells(needed, names, wide), t.column(UNIT)], grouped)
+        return select([*self._computed_cells(needed, names, wide), t.column(UNIT)], grouped)
 
     @rows.register
     def _windowed_rows(self, rows: Windowed, needed: Mapping[Read, None]) -> exp.Select:
-        functions, names = dict(rows.columns), _inner_names(dict(rows.columns))
-        own = {read: None for read in needed if read.table == rows.name}
-        kept = {read: None for read in needed if read.table != rows.name}
-        read_here = {**kept, **reads_of(relation_expressions(rows))}
-        inner = self.rows(rows.rows, read_here)
-        ties = [t.column(self.name_of(read)) for read in sorted(read_here, key=repr)]
-        made = [
+        functions, names = dict(rows.columns), inner_names(dict(rows.columns))
+        computed = {read: None for read in needed if read.table == rows.name}
+        passed = {read: None for read in needed if read.table != rows.name}
+        reads = {**passed, **reads_of(relation_expressions(rows))}
+        inner = self.rows(rows.rows, reads)
+        ties = [t.column(self.name_of(read)) for read in sorted(reads, key=repr)]
+        windows = [
             name_term(window_term(self.writer(), functions[name], ties), names[name])
-            for name in dict.fromkeys(read.column for read in own)
+            for name in dict.fromkeys(read.column for read in computed)
         ]
-        windowed = select([*self._columns(rows, kept), *made], inner)
+        windowed = select([*self._columns(rows, passed), *windows], inner)
         wide = {name for name, function in rows.columns if is_wide(function.kind)}
-        return select([*self._columns(rows, kept), *self._made_cells(own, names, wide)], windowed)
+        return select([*self._columns(rows, passed), *self._computed_cells(computed, names, wide)], windowed)
 
     @rows.register
     def _stacked_rows(self, rows: Stacked, needed: Mapping[Read, None]) -> exp.Select:
-        names = _inner_names(rows.columns)
-        wanted = dict.fromkeys(read.column for read in needed)
+        names = inner_names(rows.columns)
+        columns = dict.fromkeys(read.column for read in needed)
         stacked: exp.Query | None = None
-        for part, values in rows.parts:
-            of = dict(zip(rows.columns, values, strict=True))
-            valued = self._values_of(part, {names[name]: of[name] for name in wanted})
+        for part, expressions in rows.parts:
+            by_name = dict(zip(rows.columns, expressions, strict=True))
+            valued = self._values_of(part, {names[name]: by_name[name] for name in columns})
             stacked = (
                 valued if stacked is None else exp.Union(this=stacked, expression=valued, distinct=False)
             )
         assert stacked is not None
-        whose = [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
-        columns = [*self._made_cells(needed, names, set()), *whose]
-        return select(columns or [name_term(t.number(1), "one")], stacked)
+        unit = [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
+        return select([*self._computed_cells(needed, names, set()), *unit] or _constant_one(), stacked)
 
-    def _made_cells(self, needed: Iterable[Read], names: Mapping[str, str], wide: set[str]) -> list[Term]:
-        """Columns that were made here, as cells of the types with which they are read."""
+    def _computed_cells(self, needed: Iterable[Read], names: Mapping[str, str], wide: set[str]) -> list[Term]:
+        """Columns that were computed here, as cells of the types with which they are read."""
         return [
             name_term(
                 clamp_cell(self.dialect, read.of, t.column(names[read.column]), wide=read.column in wide),
@@ -195,22 +196,29 @@ class Relations:
     def _values_of(self, rows: Relation, values: Mapping[str, Expr]) -> exp.Select:
         """The unit of each row, and some expressions by their names."""
         inner, write = self.rows(rows, reads_of(values.values())), self.writer().write
-        columns = [name_term(write(of), name) for name, of in values.items()]
+        columns = [name_term(write(value), name) for name, value in values.items()]
         columns += [] if unit_of(self.tables, rows) == ROW else [t.column(UNIT)]
-        return select(columns or [name_term(t.number(1), "one")], inner)
+        return select(columns or _constant_one(), inner)
 
     def writer(self) -> Writer:
         """Writes expressions on the columns of `rows`."""
         return Writer(self.dialect, self._names.column)
 
-    def cells(self, table: str, reads: Mapping[Read, None], label: str = "") -> exp.Select:
-        """Columns of a table where they are read, whoever they belong to."""
-        return self._cells(self.tables[table], reads, label or table)
+    def cells(self, table: SourceTable, reads: Mapping[Read, None], label: str) -> exp.Select:
+        """Columns of a table where they are read, of all its rows."""
+        cells = [
+            name_term(cell(self.dialect, readable(table, read), read.of), self.name_of(read))
+            for read in reads
+            if read.table == label
+        ]
+        return select(cells or _constant_one(), self.places[table.name])
 
     def _keys_once(
         self, right: exp.Select, public: Mapping[Read, None], on: Mapping[Read, None]
     ) -> exp.Select:
-        """The rows of a public table whose key is there once: one that is there twice would make two units of one row."""
+        """The rows of a public table whose key is there once: one that is there twice would make
+        two units of one row.
+        """
         keys = [t.column(self.name_of(read)) for read in on]
         values = [
             name_term(t.call("BOOL_AND" if read.of.kind == TRUTH else "MIN", t.column(name)), name)
@@ -220,27 +228,19 @@ class Relations:
         chosen = select([*(key.copy() for key in keys), *values], right)
         return chosen.group_by(*keys, copy=False).having(once, copy=False)
 
-    def _cells(self, table: SourceTable, reads: Mapping[Read, None], label: str) -> exp.Select:
-        found = [read for read in reads if read.table == label]
-        cells = [
-            name_term(cell(self.dialect, readable(table, read), read.of), self.name_of(read))
-            for read in found
-        ]
-        return select(cells or [name_term(t.number(1), "one")], self.places[table.name])
-
     def _columns(self, rows: Relation, needed: Mapping[Read, None], side: str | None = None) -> list[Term]:
         columns = [name_term(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
         if unit_of(self.tables, rows) != ROW:
             columns.append(name_term(t.column(UNIT, side), UNIT))
-        return columns or [name_term(t.number(1), "one")]
+        return columns or _constant_one()
+
+
+def _constant_one() -> list[Term]:
+    """A column for a SELECT that needs none."""
+    return [name_term(t.number(1), "one")]
 
 
 def select(columns: Iterable[Term], source: exp.Query | exp.Table, name: str = "t") -> exp.Select:
     """SELECT columns FROM a subquery, or a table."""
     origin = source.subquery(name, copy=False) if isinstance(source, exp.Query) else source.copy()
     return exp.Select(expressions=list(columns)).from_(origin, copy=False)
-
-
-def _inner_names(names: Iterable[str]) -> dict[str, str]:
-    """Names of our own for columns that are made: those of a question could be equal for an engine."""
-    return {name: f"d{place}" for place, name in enumerate(names)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes back from an engine, as Python has it: whole numbers, and keys that mean what the plan says."""
+"""The rows of an engine as Python objects: whole numbers, and keys that mean what the plan says."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = [
     "width",
 ]
 
-#: So many groups that are wanted are named in a statement; of more, all groups are fetched.
+#: Up to so many requested groups are named in a statement; for more, all groups are fetched.
 _LISTED = 1000
 _FIRST, _LAST = days(date.min), days(date.max)
 _EARLIEST = micros(datetime.min.replace(tzinfo=UTC))
 _LATEST = micros(datetime.max.replace(tzinfo=UTC))
-#: How each kind of source column is read when the values of a public table are asked for.
+#: How each kind of source column is read when the values of a public table are request for.
 _WHOLE = {
     "integer": Type(NUMBER, -WIDEST, WIDEST),
     "text": Type(TEXT),
@@ -50,21 +50,23 @@ _WHOLE = {
 }
 
 
-def width(asked: BoundedSums) -> int:
-    """How many whole numbers a group has."""
+def width(request: BoundedSums) -> int:
+    """The number of sums of a group."""
     return (
-        1 if isinstance(asked.scheme, GroupScheme | OnceScheme) else len(asked.features) + bool(asked.present)
+        1
+        if isinstance(request.scheme, GroupScheme | OnceScheme)
+        else len(request.features) + bool(request.present)
     )
 
 
-def exact_sums(asked: BoundedSums, rows: Iterable[Sequence[Any]]) -> ExactSums:
+def exact_sums(request: BoundedSums, rows: Iterable[Sequence[Any]]) -> ExactSums:
     """Rows of keys and sums as an answer; a sum over nothing is 0."""
-    count, keys = len(asked.keys), asked.keys
-    end = count + width(asked)
+    count, keys = len(request.keys), request.keys
+    end = count + width(request)
     answer = {
         tuple(map(value_of, keys, row)): tuple([int(part or 0) for part in row[count:end]]) for row in rows
     }
-    return answer if answer or asked.keys else {(): (0,) * width(asked)}
+    return answer if answer or request.keys else {(): (0,) * width(request)}
 
 
 def value_of(key: Expr, part: Any) -> Any:
@@ -86,14 +88,16 @@ def cells_of(value: Any) -> Any:
     return days(value) if isinstance(value, date) else value
 
 
-def wanted_parts(asked: BoundedSums) -> list[tuple[str, Expr, list[Any]]]:
-    """The name of each key that is restricted, the key, and the values that are wanted of it; nothing if they are many."""
-    if not asked.among or len(asked.among) > _LISTED:
+def wanted_parts(request: BoundedSums) -> list[tuple[str, Expr, list[Any]]]:
+    """The name of each key that is restricted, the key, and the values that are wanted of it;
+    nothing if they are many.
+    """
+    if not request.among or len(request.among) > _LISTED:
         return []
-    parts = zip(*asked.among, strict=True)
+    parts = zip(*request.among, strict=True)
     return [
-        (f"k{place}", key, list(dict.fromkeys(values)))
-        for place, (key, values) in enumerate(zip(asked.keys, parts, strict=False))
+        (f"k{number}", key, list(dict.fromkeys(values)))
+        for number, (key, values) in enumerate(zip(request.keys, parts, strict=False))
     ]
 
 
@@ -106,15 +110,15 @@ def check_keys(keys: Sequence[Expr]) -> None:
             raise RefusedQuestion(
                 "DP705",
                 "a key could be a date before the year 1 or after the year 9999.",
-                why="such a date has no name that everybody can read.",
+                why="a key is shown as a date of the years 1 to 9999.",
                 fix="give the column bounds",
             )
 
 
 def bin_counts(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
     """Rows of a bin and its count as one number for each bin."""
-    found = {int(row[0]): int(row[1]) for row in rows}
-    return tuple(found.get(place, 0) for place in range(bins))
+    counts = {int(row[0]): int(row[1]) for row in rows}
+    return tuple(counts.get(number, 0) for number in range(bins))
 
 
 def whole_read(table: SourceTable, name: str) -> Read:

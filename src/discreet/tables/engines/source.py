@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine knows of a table before any row is read, and which columns can be read as what.
+"""The schema of a table as its engine has it, and which column can be read as which kind.
 
-A column's kind in the source need not be the kind that it is described as: a number may lie there as text, as a
-decimal or as a boolean. What cannot be read without guessing is refused, from the schema alone.
+A column's kind in the source need not be the kind that it is described as: a number may lie there
+as text, as a decimal or as a boolean. What cannot be read without guessing is refused, from the
+schema alone.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ _FROM = {
     DATE: {"date"},
     MOMENT: {"timestamp"},
 }
-#: Decimal digits after the point that are read exactly; more are cut off, which no grid of as few bits can notice.
+#: Decimal digits after the point that are read exactly; more are cut off, which no grid of as few
+#: bits can notice.
 MOST_DIGITS: Final = 18
-#: A grid may be this fine: then a cell of a number within the bounds is within 64 bits at every step of its reading.
+#: A grid may be this fine: then a cell of a number within the bounds is within 64 bits at every
+#: step of its reading.
 MOST_PLACES: Final = 60
 
 
@@ -44,8 +47,8 @@ MOST_PLACES: Final = 60
 class SourceColumn:
     """A column as its engine has it: `native` is the engine's own word for its type.
 
-    A decimal has `digits` in all and `scale` of them after the point; None for both: any number of them, and arithmetic
-    on them is exact.
+    A decimal has `digits` in all and `scale` of them after the point; None for both: any number of
+    them, and arithmetic on them is exact.
     """
 
     name: str
@@ -54,11 +57,6 @@ class SourceColumn:
     digits: int | None = None
     scale: int | None = None
     zoned: bool = False
-
-    @property
-    def whole_digits(self) -> int | None:
-        """How many digits a decimal has before the point."""
-        return None if self.digits is None or self.scale is None else self.digits - self.scale
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def readable(table: SourceTable, read: Read) -> SourceColumn:
         raise RefusedQuestion(
             "DP705",
             f"column {read.column} of {table.name} is of kind {column.kind} and cannot be read as a {wanted.kind}.",
-            why="a value that had to be guessed would differ from engine to engine.",
+            why="engines would guess its value in different ways.",
             fix=f"a column of kind {', '.join(sorted(kinds))}; or convert it in the source",
         )
     if wanted.kind == NUMBER and not 0 <= wanted.places <= _finest(column):
@@ -105,7 +103,9 @@ def readable(table: SourceTable, read: Read) -> SourceColumn:
 def known_table(
     tables: Mapping[str, SourceTable], name: str, *, private: bool, linked: bool = False
 ) -> SourceTable:
-    """A table that is private, or public, as it must be; `linked` if its rows reach their units through a key."""
+    """A table that is private, or public, as it must be; `linked` if its rows reach their units
+    through a key.
+    """
     table = tables.get(name)
     if table is None or (table.unit is not None) != private or (table.unit == LINKED) != linked:
         raise RefusedQuestion(
@@ -125,20 +125,22 @@ def comparable(table: SourceTable) -> SourceColumn:
     raise RefusedQuestion(
         "DP705",
         f"the unit {unit.name} of {table.name} is of a kind that cannot be compared exactly.",
-        why="two people might be taken for one, or one for two.",
+        why="two people could count as one, or one as two.",
         fix="store it as text or as a whole number",
     )
 
 
 def _finest(column: SourceColumn) -> int:
-    """The finest grid that a column can be read on exactly: digits after the 18th are below a grid of 18 bits."""
+    """The finest grid that a column can be read on exactly: digits after the 18th are below a grid
+    of 18 bits.
+    """
     exact = column.kind != "decimal" or column.scale is None or column.scale <= MOST_DIGITS
     return MOST_PLACES if exact else MOST_DIGITS
 
 
-def same_units(one: SourceTable, other: SourceTable) -> None:
+def same_units(left: SourceTable, right: SourceTable) -> None:
     """Refuse to pair tables whose units cannot be compared exactly."""
-    for table in (one, other):
+    for table in (left, right):
         if table.unit in {None, ROW, LINKED}:
             raise RefusedQuestion(
                 "DP703",
@@ -146,11 +148,11 @@ def same_units(one: SourceTable, other: SourceTable) -> None:
                 why="rows of two private tables are paired by their unit.",
                 fix="protect each value of a column, in both tables",
             )
-    kinds = {table.column(str(table.unit)).kind for table in (one, other)}
+    kinds = {table.column(str(table.unit)).kind for table in (left, right)}
     if len(kinds) > 1 or "other" in kinds:
         raise RefusedQuestion(
             "DP703",
-            f"the units of {one.name} and {other.name} are of different kinds.",
+            f"the units of {left.name} and {right.name} are of different kinds.",
             why="7, '7' and 7.0 are compared differently by different engines.",
             fix="store the unit in both tables with one type",
         )

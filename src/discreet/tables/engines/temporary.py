@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary tables of a DuckDB connection, under names of ours.
 
-**Guarantee.** Every statement sees the files as they were when they were opened, or fails (`frozen`). What is made
-belongs to this connection and is never written anywhere but to a private folder, if memory runs out.
+**Guarantee.** Every statement sees the files as they were when they were opened, or fails
+(`frozen`). Everything made here belongs to this connection, and is written only to a private
+folder, if memory runs out.
 
-Files are first read by DuckDB's own reader, which fails on some cells. A statement that fails is run once more with `slower`
-readers, which do not, and from then on they are used. Both give the same value for every cell that both can read, and no row
-is left out by what a file says of its texts, unread (`parquet.plain_terms`); so what a row counts as does not depend on which
-of them read it, and only the time tells of such a cell.
+Files are first read by DuckDB's own reader, which fails on some cells. A statement that fails runs
+once more with `slower` readers, which never fail, and they are used from then on. Both give the
+same value for every cell that both can read, and neither skips a row because of statistics in the
+file (`parquet.plain_terms`). So which reader ran makes no difference to any number; only the time
+shows it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ __all__ = ["Connected", "Temporary"]
 
 @dataclass(frozen=True)
 class Connected:
-    """A connection that knows its tables, how to let go of it, and readers of them that never fail."""
+    """A connection with its tables, its `close`, and slower readers that never fail."""
 
     connection: Any
     close: Callable[[], object]
@@ -38,7 +40,7 @@ T = TypeVar("T")
 
 
 class Temporary:
-    """A connection on which tables are made and forgotten."""
+    """A connection on which tables are made and dropped."""
 
     def __init__(self, connected: Connected, dialect: Dialect, frozen: Frozen) -> None:
         self.connection, self.close = connected.connection, connected.close
@@ -51,29 +53,30 @@ class Temporary:
         return self._run(statement, _all_rows)
 
     def fetch_arrays(self, statement: str) -> dict[str, Any]:
-        """The columns of an answer, whole numbers of 64 bits without NULL, as arrays."""
+        """The columns of an answer as arrays; they are 64-bit numbers without NULL."""
         return self._run(statement, _all_columns)
 
     def _run(self, statement: str, read: Callable[[Any], T]) -> T:
         self._frozen.check()
         try:
-            found = self._answer(statement, read)
+            result = self._answer(statement, read)
         except Exception:
             if not self._slower:
                 raise
             while self._slower:
-                # first put in place, then forgotten: whoever is stopped in between does it once more
+                # first put in place, then forgotten: whoever is stopped in between does it once
+                # more
                 self._slower[-1]()
                 self._slower.pop()
-            found = self._answer(statement, read)
+            result = self._answer(statement, read)
         self._frozen.check()
-        return found
+        return result
 
     def _answer(self, statement: str, read: Callable[[Any], T]) -> T:
         try:
             return read(self.connection.execute(statement))
         except RuntimeError as stopped:
-            # so DuckDB says that somebody pressed Ctrl-C; its own errors are of types of its own
+            # DuckDB reports Ctrl-C with this text; its own errors have other types.
             if type(stopped) is RuntimeError and str(stopped) == "Query interrupted":
                 raise KeyboardInterrupt from None
             raise
@@ -98,7 +101,7 @@ class Temporary:
         return exp.DataType.build(name, udt=True)
 
     def drop(self, table: exp.Table) -> None:
-        """Forget a table."""
+        """Drop a table."""
         self.connection.execute(f"DROP TABLE IF EXISTS {table.name}")
 
 

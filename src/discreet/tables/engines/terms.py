@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL terms as trees: names are quoted and values written by sqlglot, and every operand stands in brackets.
+"""SQL terms as trees: sqlglot quotes names and writes values, and every operand stands in brackets.
 
-**Guarantee.** No text is pasted into SQL. `binary` brackets its operands itself: sqlglot's own operators write
-a - (b - c) as a - b - c. A tree is used once; who needs it twice makes it twice.
+**Guarantee.** No text is pasted into SQL. `binary` brackets its operands itself, because sqlglot
+writes a - (b - c) as a - b - c. A tree is used once; where it is needed twice it is copied.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def number(value: int, kind: str | exp.DataType = BIGINT) -> Term:
 
 
 def real(value: float) -> Term:
-    """A double; written as text, because decimals with many digits are rounded twice on their way to a double."""
+    """A double; written as text, because decimals with many digits are rounded twice on their way
+    to a double.
+    """
     return cast(exp.Literal.string(repr(value)), DOUBLE)
 
 

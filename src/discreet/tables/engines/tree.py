@@ -21,16 +21,25 @@ from discreet.tables.data.sums import (
 )
 from discreet.tables.engines.source import SourceTable, same_units
 
-__all__ = ["all_tables", "labels", "lookups", "normal", "private_tables", "reads_of", "unit_of"]
+__all__ = [
+    "all_tables",
+    "inner_names",
+    "labels",
+    "lookups",
+    "normal",
+    "private_tables",
+    "reads_of",
+    "unit_of",
+]
 
 
 def normal(read: Read) -> Read:
-    """Whether NULL is expected makes no difference to how a column is read."""
+    """A read without what it says about NULL, which makes no difference to the cells."""
     return Read(read.table, read.column, read.of.with_null(True))
 
 
 def reads_of(exprs: Iterable[Expr]) -> dict[Read, None]:
-    """All columns that expressions read, each once, in their order."""
+    """All columns that expressions read, each once, in order."""
     return dict.fromkeys(normal(read) for expr in exprs for read in leaves(expr))
 
 
@@ -41,7 +50,7 @@ def private_tables(rows: Relation) -> list[str]:
 
 
 def all_tables(rows: Relation) -> list[str]:
-    """All tables that are read, as often as they are."""
+    """All tables that are read; a table that is read twice is there twice."""
     own = [rows.table] if isinstance(rows, Private | Linked | Lookup) else []
     return own + [name for inner in inner_relations(rows) for name in all_tables(inner)]
 
@@ -78,6 +87,11 @@ def unit_of(tables: Mapping[str, SourceTable], rows: Relation) -> str:
     for other in private[1:] or private * _is_put_together(rows):
         same_units(private[0], other)
     return str(private[0].unit)
+
+
+def inner_names(names: Iterable[str]) -> dict[str, str]:
+    """Safe names for computed columns: engines may take two names of a question for one."""
+    return {name: f"d{number}" for number, name in enumerate(names)}
 
 
 def _check_labels(rows: Relation) -> None:

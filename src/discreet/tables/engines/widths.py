@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How wide the numbers of a plan can be: decided before any row is read, from types and schemes alone.
+"""How wide the numbers of a plan can be, decided from types and schemes before any row is read.
 
-**Guarantee.** With at most 2^40 rows, no sum, product or weight that an engine makes leaves the type that is chosen for
-it here: 64 bits where that is proved, about 38 digits otherwise. What would not fit there is refused.
+**Guarantee.** With at most 2^40 rows, no sum, product or weight of an engine leaves the type that
+is chosen here: 64 bits where that is proved, about 38 digits otherwise. A plan that could need more
+is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["HEAVIEST", "STEPS", "check_sizes", "check_sums", "is_narrow_product"
 MOST_ROWS: Final = 1 << 40
 #: A unit whose answer has more steps than this is not counted under `NormScheme`.
 STEPS: Final = 1 << 31
-#: A unit of that much is not counted under `MassScheme`.
+#: A unit whose values add up to this is not counted under `MassScheme`.
 HEAVIEST: Final = 1 << 62
 #: Wide whole numbers hold 38 digits on every engine.
 _WIDE: Final = 10**37
@@ -31,46 +32,48 @@ def is_narrow_sum(feature: Expr) -> bool:
     return feature.type.reach * MOST_ROWS <= WIDEST
 
 
-def is_narrow_product(asked: BoundedSums, place: int) -> bool:
+def is_narrow_product(request: BoundedSums, place: int) -> bool:
     """Whether weight times sum, for one unit in one group, has 64 bits at most."""
-    return is_narrow_sum(asked.features[place]) and _most_of_one(asked, place) <= WIDEST
+    return is_narrow_sum(request.features[place]) and _most_of_one(request, place) <= WIDEST
 
 
-def _most_of_one(asked: BoundedSums, place: int) -> int:
+def _most_of_one(request: BoundedSums, place: int) -> int:
     """What one unit adds to a coordinate, at most.
 
-    RowScheme: w · n ≤ most · fine. NormScheme: w · ⌈|v| / cells⌉ ≤ most · fine, because one coordinate is no longer than all.
-    MassScheme: w · |v| ≤ most · fine.
+    RowScheme: w · n ≤ most · fine. NormScheme: w · ⌈|v| / cells⌉ ≤ most · fine, because one
+    coordinate is no longer than all. MassScheme: w · |v| ≤ most · fine.
     """
-    scheme = asked.scheme
+    scheme = request.scheme
     if isinstance(scheme, RowScheme):
-        return scheme.most * scheme.fine * max(asked.features[place].type.reach, 1)
+        return scheme.most * scheme.fine * max(request.features[place].type.reach, 1)
     if isinstance(scheme, MassScheme):
         return scheme.most * scheme.fine
     assert isinstance(scheme, NormScheme)
     return scheme.most * scheme.fine * scheme.cells[place]
 
 
-def check_sums(asked: BoundedSums) -> None:
+def check_sums(request: BoundedSums) -> None:
     """Refuse a plan whose numbers could become too wide, and one that contradicts itself."""
-    scheme = asked.scheme
-    assert all(feature.type.places == 0 for feature in asked.features), "features are whole numbers"
+    scheme = request.scheme
+    assert all(feature.type.places == 0 for feature in request.features), "features are whole numbers"
     if isinstance(scheme, GroupScheme):
         assert scheme.norm in {1, 2}
         assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
-    assert not asked.most_groups or (isinstance(scheme, RowScheme) and asked.keys)
+    assert not request.most_groups or (isinstance(scheme, RowScheme) and request.keys)
     if not isinstance(scheme, RowScheme | NormScheme | MassScheme):
         return
     if isinstance(scheme, MassScheme):
-        assert not asked.present, "it measures features alone"
+        assert not request.present, "it measures features alone"
         assert scheme.most < HEAVIEST, "a coordinate is counted up to 2^62"
     if isinstance(scheme, NormScheme):
-        assert len(scheme.cells) == len(asked.features) + bool(asked.present), "cells for every coordinate"
+        assert len(scheme.cells) == len(request.features) + bool(request.present), (
+            "cells for every coordinate"
+        )
         assert all(0 < cell <= WIDEST for cell in scheme.cells)
         assert scheme.most < STEPS, "a coordinate is counted up to 2^31 steps"
-    most = max([_most_of_one(asked, place) for place in range(len(asked.features))], default=0)
-    most = max(most, scheme.fine * asked.present)
-    sums = max([feature.type.reach for feature in asked.features], default=0)
+    most = max([_most_of_one(request, place) for place in range(len(request.features))], default=0)
+    most = max(most, scheme.fine * request.present)
+    sums = max([feature.type.reach for feature in request.features], default=0)
     fits = scheme.most * scheme.fine <= WIDEST and max(most, sums) * MOST_ROWS <= _WIDE
     if not fits:
         raise RefusedQuestion(
@@ -81,7 +84,7 @@ def check_sums(asked: BoundedSums) -> None:
         )
 
 
-def check_sizes(asked: UnitSizes) -> None:
+def check_sizes(request: UnitSizes) -> None:
     """The edges of a histogram of sizes are increasing numbers above zero."""
-    assert asked.norm in {1, 2}
-    assert all(before < after for before, after in zip(asked.edges, asked.edges[1:], strict=False))
+    assert request.norm in {1, 2}
+    assert all(before < after for before, after in zip(request.edges, request.edges[1:], strict=False))

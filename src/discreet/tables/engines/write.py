@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions on cells as SQL: one method for each class of `expr`, and nothing that an engine decides.
+"""Expressions on cells as SQL: one method for each class of `expr`, and nothing that an engine
+decides.
 
-**Guarantee.** The SQL of an expression has the meaning of `expr`. Division and remainder are of numbers that are not
-negative, because engines disagree about the others. No term leaves 64 bits: every node of an expression is within
-±2^62 by its type, and so is what is made here on the way (see `_quotient`).
+**Guarantee.** The SQL of an expression has the meaning of `expr`. Division and remainder have
+nonnegative operands, because engines disagree about others. No term leaves 64 bits: every node of
+an expression is within ±2^62 by its type, and so are the terms made here on the way (see
+`_quotient`).
 """
 
 from __future__ import annotations
@@ -122,7 +124,9 @@ class Writer:
         return t.cases(whens, self.dialect.over(size, bottom))
 
     def _over_constant(self, top: Term, divisor: int, low: int, high: int) -> Term:
-        """By a positive constant: shifted by a multiple of it so that nothing is negative, if there is room."""
+        """By a positive constant: shifted by a multiple of it so that nothing is negative, if there
+        is room.
+        """
         if divisor == 1:
             return top
         if low >= 0:
@@ -250,7 +254,9 @@ class Writer:
         return t.cases([(t.is_null(of.copy()), t.nothing(t.BIGINT))], tree)
 
     def _even(self, of: Term, edges: tuple[int, ...], step: int) -> Term:
-        """Edges at equal distances: a division. Clamped first, so that what is divided is not negative."""
+        """Edges at equal distances: a division. Clamped first, so that what is divided is not
+        negative.
+        """
         inside = clamp(of, t.number(edges[0] - step), t.number(edges[-1]))
         return self.dialect.over(t.binary(exp.Sub, inside, t.number(edges[0] - step)), t.number(step))
 
@@ -261,7 +267,9 @@ def search_tree(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
 
 
 def _value_tree(of: Term, edges: Sequence[int], values: Sequence[Term]) -> Term:
-    """A search tree: the value whose place is how many edges are at or below; there is one value more than edges."""
+    """A search tree: the value whose place is how many edges are at or below; there is one value
+    more than edges.
+    """
     if not edges:
         return values[0]
     middle = len(edges) // 2

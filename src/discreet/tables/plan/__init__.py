@@ -7,7 +7,7 @@
     stage.py                          what a query plan is made of: stages, and strategies that make them
     totals.py, linear.py, estimate.py, intervals.py   noisy sums, and the numbers and intervals made of them
     distinct.py, ranks.py, brackets.py, modes.py      numbers of units, quantiles, modes
-    selection.py, truncated_laplace.py   groups with private keys
+    selection.py                      groups with private keys
     cap.py                            at_most="auto"
     accuracy.py, preview.py           from an error to a cost, and back
 

@@ -11,7 +11,8 @@ the cost of the second step is a function of that release. Such a sequence needs
 its limit, because the second step is not fixed in advance.
 
 If no first step is stated and the keys are public, the first step is the smallest of a few, each at
-four times the ε of the one before. They stop as soon as a more precise one would cost more than it saves.
+four times the ε of the one before. They stop as soon as a more precise one would cost more than it
+saves.
 
 What cannot be guaranteed is refused: the error of a quantile in values, bias from clipping, which
 groups are shown.
@@ -24,7 +25,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
@@ -49,8 +49,8 @@ _FIXED = ("count", "count_of", "units", "sum")
 _PILOT_EPSILON, _FIRST_PILOT, _GROWTH = 0.05, 0.0005, 4
 #: All steps together cost at most this many times a stated first one.
 _TIMES = 20
-#: The share of the probability of missing the error that is left to the first steps, and to the count of a mean. Both are
-#: small, because a count is much more precise than a mean.
+#: The share of the probability of missing the error that is left to the first steps, and to the
+#: count of a mean. Both are small, because a count is much more precise than a mean.
 _PILOT_BETA, _COUNT_BETA = 0.05, 0.05
 
 
@@ -70,7 +70,7 @@ class TwoSteps:
     number: int = 0
 
 
-def read_error(error: Any) -> tuple[float, bool]:
+def read_error(error: object) -> tuple[float, bool]:
     """A half-width, and whether it is relative: "±50" is (50.0, False), "±2 %" is (0.02, True).
 
     >>> read_error("±2 %"), read_error(50)
@@ -94,7 +94,7 @@ def read_error(error: Any) -> tuple[float, bool]:
 def least_spend(
     question: Question,
     dataset: Dataset,
-    error: Any,
+    error: str | float,
     *,
     confidence: float = CONFIDENCE,
     delta: float | None = None,

@@ -37,8 +37,8 @@ from discreet.tables.plan.groups import kept_rows
 
 __all__ = ["CapMechanism"]
 
-#: The probability that an empty bin survives. It is small, because such a bin can make the cap huge, and with it the
-#: noise of every later answer.
+#: The probability that an empty bin survives. It is small, because such a bin can make the cap
+#: huge, and with it the noise of every later answer.
 _BETA = 0.001
 _DOUBLINGS = 16
 #: 1, 2, 3, 4, 6, 8, 12, …, 65536: ⌈2^{j/2}⌉, each once.

@@ -32,7 +32,7 @@ from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.expr import IsNull
+from discreet.tables.data.expr import Expr, IsNull
 from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
@@ -142,7 +142,7 @@ class TableMechanism(Mechanism):
         contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
         return TableMechanism(question or self.question, contribution, spend or self.spend)
 
-    def _shown_groups(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
+    def _shown_groups(self, data: Dataset) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
         """The groups of the answer, and the columns that key selection has released with them."""
         if self.selection is None:
             assert self.groups is not None
@@ -201,7 +201,9 @@ def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
 
 
 def _selecting_counts(question: Question) -> tuple[Aggregate, ...]:
-    """The counts of rows that may select the groups; those of a quotient keep the weights of the other."""
+    """The counts of rows that may select the groups; those of a quotient keep the weights of the
+    other.
+    """
     counts = [aggregate for aggregate in question.aggregates if aggregate.kind == "count"]
     return () if any(count.name in question.quotients for count in counts) else tuple(counts)
 
@@ -226,11 +228,11 @@ def _total_strategies(
 def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     """Each mode, and all quantiles of a column together."""
     modes: list[Strategy] = []
-    quantiles_by_column: dict[Any, list[Aggregate]] = {}
+    quantiles_by_column: dict[Expr, list[Aggregate]] = {}
     for aggregate in question.aggregates:
         if aggregate.kind == "mode":
             modes.append(ModeStrategy(scope, aggregate))
-        elif aggregate.kind in RANKED:
+        elif aggregate.kind in RANKED and aggregate.of is not None:
             quantiles_by_column.setdefault(aggregate.of, []).append(aggregate)
     return [
         *modes,

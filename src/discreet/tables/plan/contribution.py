@@ -86,7 +86,8 @@ class Contribution:
         """How much further, in l2, a replaced unit moves sums than one that is added or removed."""
         if not self.replaces:
             return Fraction(1)
-        # The angle between vectors without negative coordinates is at most a right one (compile.proof.md, § 3).
+        # The angle between vectors without negative coordinates is at most a right one
+        # (compile.proof.md, § 3).
         return Fraction(2) if signed else ROOT_TWO
 
 
@@ -134,9 +135,9 @@ def fit_norm(
             multiplier *= 2
         multipliers.append(multiplier)
         cells.append(max(1, round(high * multiplier / row_steps)))
-    here = 0
+    present_steps = 0
     if present:
-        here = max(1, round(steps * rows * math.sqrt(present / groups)))
+        present_steps = max(1, round(steps * rows * math.sqrt(present / groups)))
         cells.append(1)
     per_row = [
         Fraction(high * multiplier, cell)
@@ -144,8 +145,8 @@ def fit_norm(
     ]
     # Q is convex in the number of groups, so it is greatest for one group or for all of them.
     longest = [max(per_row[place] for place in places) for places in exclusive]
-    greatest = max(_squared_norm(longest, rows, spread) + spread * here * here for spread in (1, groups))
-    return NormFit(tuple(multipliers), tuple(cells), math.isqrt(greatest - 1) + 1, here)
+    greatest = max(_squared_norm(longest, rows, spread) + spread * present_steps**2 for spread in (1, groups))
+    return NormFit(tuple(multipliers), tuple(cells), math.isqrt(greatest - 1) + 1, present_steps)
 
 
 def _squared_norm(per_row: Sequence[Fraction], rows: int, groups: int) -> int:

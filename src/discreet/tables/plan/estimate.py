@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms.distributions import GaussianDistribution
-from discreet.tables.answer.answer import CONFIDENCE, Noisy
+from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution
 from discreet.tables.answer.linear import DrawnNoise
+from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.intervals import (
     Floats,
@@ -37,7 +36,8 @@ COUNTS = ("count", "count_of", "units")
 #: The sizes of groups for which a preview states the margin of error of a mean.
 _SIZES = (100, 1000, 10000)
 _OUT, _IN = 1 + 1e-12, 1 - 1e-12
-#: The share of the probability to fail that the mean of a variance gets: an error of the mean matters only by its square.
+#: The share of the probability to fail that the mean of a variance gets: an error of the mean
+#: matters only by its square.
 _MEAN_BETA = 0.1
 
 
@@ -63,7 +63,7 @@ class ColumnEstimate:
         if form is None:
             values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
 
-        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def interval(confidence: float) -> tuple[Values, Values]:
             low, high = self.ends(sums, 1 - confidence)
             return self._as_values(np.minimum(low, values)), self._as_values(np.maximum(high, values))
 
@@ -83,7 +83,13 @@ class ColumnEstimate:
 
     def _linear_noise(self, form: LinearForm, groups: int, draw: str) -> DrawnNoise:
         """The noise of a column that is linear in the sums."""
-        terms = ((place, float(weight), self.noise.distributions[place]) for place, weight in form.items())
+        terms = []
+        for place, weight in form.items():
+            distribution = self.noise.distributions[place]
+            assert isinstance(distribution, NoiseDistribution), (
+                "a count that had to reach a threshold has no draw"
+            )
+            terms.append((place, float(weight), distribution))
         return DrawnNoise(draw, tuple(terms), tuple(range(groups)))
 
     def describe(self, confidence: float = CONFIDENCE) -> ColumnDescription:
@@ -220,7 +226,7 @@ class ColumnEstimate:
             return 0.0 if self.aggregate.of.type.low >= 0 else -math.inf
         return 0.0 if self.aggregate.kind != "mean" else -math.inf
 
-    def _as_values(self, numbers: Floats) -> tuple[Any, ...]:
+    def _as_values(self, numbers: Floats) -> Values:
         return tuple(round(x) for x in numbers.tolist()) if self._whole else tuple(numbers.tolist())
 
 

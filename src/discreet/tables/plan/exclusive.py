@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.tables.data.expr import Case, Compare, Constant, Expr, IsIn, IsNull, Logic, Not, Read
+from discreet.tables.data.types import Value
 
 __all__ = ["are_exclusive", "exclusive_sets", "row_condition"]
 
@@ -28,7 +28,8 @@ _MOST = 400
 
 
 def row_condition(of: Expr | None, *, zero_counts: bool = True) -> Expr | None:
-    """A condition that is TRUE in every row in which an expression is not NULL; None if none is known.
+    """A condition that is TRUE in every row in which an expression is not NULL; None if none is
+    known.
 
     Where a 0 adds nothing, `zero_counts` is False, and the condition may exclude rows with 0 too.
     """
@@ -89,10 +90,10 @@ class _AllowedValues:
     """
 
     of: Expr
-    among: frozenset[Any] | None = None
+    among: frozenset[Value] | None = None
     low: int | None = None
     high: int | None = None
-    without: frozenset[Any] = frozenset()
+    without: frozenset[Value] = frozenset()
     null: bool = False
 
     def meets(self, other: _AllowedValues) -> bool:
@@ -106,12 +107,13 @@ class _AllowedValues:
             return other.meets(self)
         return any(other._allows(value) for value in self.among)
 
-    def _allows(self, value: Any) -> bool:
+    def _allows(self, value: Value) -> bool:
         if self.among is not None:
             return value in self.among
         if value in self.without:
             return False
-        if self.low is None and self.high is None:
+        if not isinstance(value, int):
+            # Only whole numbers have ends; of other values nothing is excluded.
             return True
         return not (_is_above(self.low, value) or _is_above(value, self.high))
 
@@ -153,12 +155,14 @@ def _allowed_by_not(condition: Expr) -> _AllowedValues | None:
     return None
 
 
-def _read_comparison(op: str, of: Expr, value: Any) -> _AllowedValues | None:
+def _read_comparison(op: str, of: Expr, value: Value) -> _AllowedValues | None:
     if value is None:
         return None
     if op == "=":
         return _AllowedValues(of, frozenset({value}))
     if op == "<>":
         return _AllowedValues(of, without=frozenset({value}))
+    if not isinstance(value, int):
+        return None
     side, step = _ENDS[op]
-    return _AllowedValues(of, **{side: value + step})
+    return _AllowedValues(of, low=value + step) if side == "low" else _AllowedValues(of, high=value + step)

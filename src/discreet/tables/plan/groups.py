@@ -11,13 +11,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.question import Key, Question
 from discreet.tables.data.expr import Expr, IsIn, IsNull, Logic
 from discreet.tables.data.sums import Filtered, GroupKey, Relation, sorted_groups
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, days, micros
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, Value, days, micros
 
 __all__ = ["is_one_of", "kept_rows", "public_groups"]
 
@@ -56,7 +55,7 @@ def kept_rows(question: Question) -> Relation:
     return rows
 
 
-def is_one_of(of: Expr, values: Sequence[Any]) -> Expr:
+def is_one_of(of: Expr, values: Sequence[Value]) -> Expr:
     """Whether an expression has one of these values; None stands for NULL."""
     not_null = tuple(_cells(of, value) for value in values if value is not None)
     listed = IsIn(of, not_null)
@@ -65,7 +64,7 @@ def is_one_of(of: Expr, values: Sequence[Any]) -> Expr:
     return Logic("or", (listed, IsNull(of))) if not_null else IsNull(of)
 
 
-def _cells(of: Expr, value: Any) -> Any:
+def _cells(of: Expr, value: Value) -> Value:
     if of.type.kind == DATE and isinstance(value, date):
         return days(value)
     if of.type.kind == MOMENT and isinstance(value, datetime):

@@ -6,25 +6,24 @@ the stated probability over the noise, on its own. Everything here reads release
 parameters only.
 
 Why it holds: the distribution of a sum of noises does not depend on data, and
-`NoiseVector.half_width` bounds its tail from above. A mean θ = S/N makes S − θN zero, so S̃ − θÑ is
-such a sum. The θ for which it is not too large form a confidence set (Fieller 1954), and
+`mechanisms/noise_sums.py` bounds its tail from above. A mean θ = S/N makes S − θN zero, so S̃ − θÑ
+is such a sum. The θ for which it is not too large form a confidence set (Fieller 1954), and
 `ratio_interval` returns an interval around it (compile.proof.md, § 6).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.exact import bisect, float_above
-from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
+from discreet.exact import float_above
+from discreet.mechanisms.distributions import NoiseDistribution, TruncatedLaplace
+from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum, tail_bounds_of_sums
 
 __all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval", "variance_interval"]
 
@@ -33,20 +32,14 @@ Floats = npt.NDArray[np.float64]
 LinearForm = Mapping[int, Fraction]
 Items = tuple[tuple[int, Fraction], ...]
 
-#: A margin far above the rounding errors here.
-_SAFE = 1 + 1e-12
-#: The points of the table of half-widths of a ratio.
-_GRID = 256
-_TURNS = 40
-#: Scales of noises that are nearer than this factor are moved apart; one of that part of another is raised to it.
-_APART, _NEGLIGIBLE, _LEAST_SCALE = 1.005, 1e-9, 1e-300
-#: A margin above the rounding errors of terms that nearly cancel.
-_ROUNDING = 1e-10
+#: The points of the table of half-widths of a ratio, and the steps that find an end of its
+#: interval.
+_GRID, _STEPS = 256, 40
 #: How often the bound on a variance is narrowed by the bound itself.
 _ROUNDS = 3
 
 
-def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
+def combine_forms(*terms: tuple[Fraction | int, LinearForm]) -> dict[int, Fraction]:
     """Σ factor · form."""
     total: dict[int, Fraction] = {}
     for factor, form in terms:
@@ -59,123 +52,29 @@ def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
 class NoiseVector:
     """The independent noises on the coordinates of an answer, with the distribution of each."""
 
-    distributions: tuple[NoiseDistribution, ...]
+    distributions: tuple[NoiseDistribution | TruncatedLaplace, ...]
 
     def half_width(self, form: LinearForm, beta: float) -> float:
         """A number that |form of the noises| exceeds with probability at most β."""
         terms = [(abs(weight), self.distributions[place]) for place, weight in form.items() if weight]
-        if not terms:
-            return 0.0
         if len(terms) == 1:
+            # The bound of a count stays a whole number.
             ((weight, distribution),) = terms
             return float_above(weight * distribution.tail_bound(beta))
-        weights = [float(weight) for weight, _ in terms]
-        scales = [float(weight) * distribution.scale for weight, distribution in terms]
-        if all(isinstance(distribution, GaussianDistribution) for _, distribution in terms):
-            # Each rounded noise is within one half of a Gaussian one.
-            return (GaussianDistribution(1.0).guess(beta) * math.hypot(*scales) + sum(weights) / 2) * _SAFE
-        if len(terms) <= 3 and all(
-            isinstance(distribution, LaplaceDistribution) for _, distribution in terms
-        ):
-            # Each discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6).
-            quantile = (
-                _two_laplaces(scales[0], scales[1], beta)
-                if len(terms) == 2
-                else _three_laplaces(scales, beta)
-            )
-            return (quantile + sum(weights)) * _SAFE
-        return (
-            sum(float(weight) * distribution.tail_bound(beta / len(terms)) for weight, distribution in terms)
-            * _SAFE
-        )
+        return tail_bound_of_sum([(float(weight), distribution) for weight, distribution in terms], beta)
 
     def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
-        """The same for many forms, given by the absolute coefficients of each coordinate; it increases
-        with each of them.
+        """The same for many forms, given by the absolute coefficients of each coordinate; it
+        increases with each of them.
         """
-        noises = [(weights, self.distributions[place]) for place, weights in coefficients.items()]
-        scaled = [weights * noise.scale for weights, noise in noises]
-        total = np.sum([weights for weights, _ in noises], axis=0)
-        if all(isinstance(noise, GaussianDistribution) for _, noise in noises):
-            length = np.sqrt(np.sum(np.square(scaled), axis=0))
-            bounds = GaussianDistribution(1.0).guess(beta) * length + total / 2
-        elif len(noises) <= 3 and all(isinstance(noise, LaplaceDistribution) for _, noise in noises):
-            bounds = _laplace_quantiles(scaled, beta) + total
-        else:
-            tails = [weights * noise.tail_bound(beta / len(noises)) for weights, noise in noises]
-            bounds = np.sum(tails, axis=0)
-        wide: Floats = bounds * _SAFE
-        return wide
+        terms = [(weights, self.distributions[place]) for place, weights in coefficients.items()]
+        return tail_bounds_of_sums(terms, beta)
 
     def deviation(self, form: LinearForm) -> float:
         """The approximate standard deviation of a form."""
-        variance = 0.0
-        for place, weight in form.items():
-            noise = self.distributions[place]
-            factor = 2 if isinstance(noise, LaplaceDistribution) else 1
-            variance += float(weight) ** 2 * noise.scale**2 * factor
-        return math.sqrt(variance)
-
-
-def _two_laplaces(scale: float, other: float, beta: float) -> float:
-    """A t with P(|X + Y| > t) <= β for Laplace noises of scales a and b: (a² e^{-t/a} - b²
-    e^{-t/b}) / (a² - b²).
-    """
-    narrow, wide = sorted((scale, other))
-
-    def tail(t: float) -> float:
-        # A wider Y has heavier tails, so both noises may be taken to have the greater scale.
-        if narrow > 0.999 * wide:
-            return (1 + t / (2 * wide)) * math.exp(-t / wide)
-        part = narrow**2 * math.exp(-t / narrow) if narrow * 700 > t else 0.0
-        return (wide**2 * math.exp(-t / wide) - part) / (wide**2 - narrow**2)
-
-    return _quantile(tail, wide, beta)
-
-
-def _three_laplaces(scales: Sequence[float], beta: float) -> float:
-    """The same for three noises."""
-    return float(_laplace_quantiles([np.array([scale]) for scale in scales], beta)[0])
-
-
-def _laplace_quantiles(scales: Sequence[Floats], beta: float) -> Floats:
-    """The t with P(|X + Y + Z| > t) <= β, rounded up, for up to three Laplace noises and many scales.
-
-    For different scales a, b, c it is the sum of a⁴ e^{-t/a} / ((a² - b²)(a² - c²)) and the same for
-    b and c. Wider noise has heavier tails, so scales that are nearly equal may be moved apart.
-    """
-    narrow, middle, wide = np.sort([*scales, *([np.zeros_like(scales[0])] * (3 - len(scales)))], axis=0)
-    tiny = np.maximum(wide, _LEAST_SCALE)
-    narrow = np.maximum(narrow, tiny * _NEGLIGIBLE)
-    middle = np.maximum(middle, narrow * _APART)
-    wide = np.maximum(tiny, middle * _APART)
-    ordered = (narrow, middle, wide)
-    weights = [
-        math.prod(1 / (1 - (other / one) ** 2) for other in ordered if other is not one) for one in ordered
-    ]
-
-    def tail(t: Floats) -> Floats:
-        parts = [weight * np.exp(-t / one) for weight, one in zip(weights, ordered, strict=True)]
-        sizes: Floats = np.sum(parts, axis=0) + _ROUNDING * np.max(np.abs(parts), axis=0)
-        return sizes
-
-    # Three equal scales: (1 + 5s/8 + s²/8) e^{-s}.
-    equal = _quantile(lambda s: (1 + 0.625 * s + 0.125 * s * s) * math.exp(-s), 1.0, beta)
-    low: Floats = np.zeros_like(wide)
-    high: Floats = equal * wide
-    for _ in range(_TURNS):
-        t = (low + high) / 2
-        is_above = tail(t) > beta
-        low, high = np.where(is_above, t, low), np.where(is_above, high, t)
-    return high
-
-
-def _quantile(tail: Callable[[float], float], start: float, beta: float) -> float:
-    """The least t with tail(t) <= β, rounded up."""
-    low, high = 0.0, start
-    while tail(high) > beta:
-        low, high = high, 2 * high
-    return bisect(lambda t: tail(t) <= beta, yes=high, no=low, steps=_TURNS)[0]
+        return deviation_of_sum(
+            [(float(weight), self.distributions[place]) for place, weight in form.items()]
+        )
 
 
 def ratio_interval(
@@ -201,8 +100,8 @@ def variance_interval(  # noqa: PLR0917 - as ratio_interval, with the means
     reach: float,
     beta: float,
 ) -> tuple[Floats, Floats]:
-    """An interval for v = Q/N − θ², where θ = S/N is between `means`; `forms` and `values` are those
-    of N, S and Q, the sums of 1, x and x², with |x| <= reach.
+    """An interval for v = Q/N − θ², where θ = S/N is between `means`; `forms` and `values` are
+    those of N, S and Q, the sums of 1, x and x², with |x| <= reach.
 
     At the true θ and v, Q − 2θS + (θ² − v)N is 0, so the same of the noisy sums is a sum of noises.
     Its bound increases with the absolute coefficients, whose greatest values over all θ and v that
@@ -239,8 +138,8 @@ def _greatest_coefficients(
         n, s, q = (float(form.get(place, 0)) for form in (count, total, squares))
         # A parabola in θ is greatest at an end or at its vertex, and what is linear in v at an end.
         thetas = [*means, *([np.clip(s / n, *means)] if n else [])]
-        found = [np.abs(q - 2 * theta * s + (theta**2 - v) * n) for theta in thetas for v in variances]
-        greatest[place] = np.max(found, axis=0)
+        absolute = [np.abs(q - 2 * theta * s + (theta**2 - v) * n) for theta in thetas for v in variances]
+        greatest[place] = np.max(absolute, axis=0)
     return greatest
 
 
@@ -258,8 +157,8 @@ def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, be
 def _cell_widths(
     noise: NoiseVector, forms: tuple[LinearForm, LinearForm], cells: tuple[Floats, Floats], beta: float
 ) -> Floats:
-    """Bounds on S − θN for all θ between two ends: a coefficient is a line in θ, so it is greatest at
-    an end.
+    """Bounds on S − θN for all θ between two ends: a coefficient is a line in θ, so it is greatest
+    at an end.
     """
     top, bottom = forms
     coefficients: dict[int, Floats] = {}
@@ -285,10 +184,10 @@ def _left_end(tops: Floats, bottoms: Floats, widths: Floats, reach: float) -> Fl
         return widths[np.minimum(place, _GRID)]
 
     theta = np.full(tops.shape, -reach)
-    for _ in range(_TURNS):
+    for _ in range(_STEPS):
         theta = np.maximum(theta, np.minimum((tops - q(theta)) / slope, 0.0))
     low, high = np.zeros(tops.shape), np.full(tops.shape, reach)
-    for _ in range(_TURNS):
+    for _ in range(_STEPS):
         middle = (low + high) / 2
         out = tops - middle * slope > q(middle)
         low, high = np.where(out, middle, low), np.where(out, high, middle)

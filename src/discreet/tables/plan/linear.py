@@ -142,7 +142,9 @@ class FeatureLayout:
         return exclusive_sets(self.conditions)
 
     def add(self, feature: Expr, reach: int, share: float = 1.0, condition: Expr | None = None) -> int:
-        """Append a feature and return its place; it is 0 in rows in which its condition is not TRUE."""
+        """Append a feature and return its place; it is 0 in rows in which its condition is not
+        TRUE.
+        """
         self.conditions.append(condition)
         self.features.append(feature)
         self.reach.append(reach)
@@ -195,10 +197,10 @@ def _merge_exclusive(blocks: Sequence[FeatureBlock], columns: Sequence[ColumnReq
         by_width.setdefault(column.width, []).append(place)
     merged: dict[int, FeatureBlock] = {}
     for places in by_width.values():
-        for found in exclusive_sets([columns[place].condition for place in places]):
-            together = [blocks[places[at]] for at in found]
-            features = tuple(feature for block in together for feature in block.places)
-            merged[places[found[0]]] = replace(together[0], places=features)
+        for exclusive in exclusive_sets([columns[place].condition for place in places]):
+            merged_blocks = [blocks[places[at]] for at in exclusive]
+            features = tuple(feature for block in merged_blocks for feature in block.places)
+            merged[places[exclusive[0]]] = replace(merged_blocks[0], places=features)
     return [merged[place] for place in sorted(merged)]
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, OnceScheme, RowScheme
+from discreet.tables.data.types import Value
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
@@ -79,7 +79,7 @@ class Modes:
         return privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
 
     @property
-    def candidates(self) -> tuple[Any, ...]:
+    def candidates(self) -> tuple[Value, ...]:
         """The public values, each once."""
         return tuple(dict.fromkeys(self.strategy.aggregate.values or ()))
 
@@ -134,7 +134,7 @@ class Modes:
         scope = self.strategy.scope
         return float(self.scale) / (scope.fine if scope.keys else 1)
 
-    def _choose(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Any:
+    def _choose(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Value:
         scores = [counts.get((*group, value), (0,))[0] for value in self.candidates]
         exact = np.array(scores, np.int64 if max(scores) < 1 << 62 else object)
         return self.candidates[int(noise.largest(exact, self.scale)[0])]

@@ -11,10 +11,11 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms.distributions import LaplaceDistribution
+from discreet.json_types import JsonObject
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
@@ -58,7 +59,7 @@ class Preview:
     cheaper: tuple[str, ...]
     delta: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
         return {
             "question": self.question,
@@ -185,10 +186,9 @@ def _sums_apart(mechanism: TableMechanism) -> list[Aggregate]:
 def _noise_notes(mechanism: TableMechanism) -> Iterator[str]:
     """A note if the noise is Laplace noise although Gaussian noise was possible."""
     totals = [stage for stage in mechanism.stages if isinstance(stage, Totals)]
-    noises = [noise for stage in totals for noise in stage.distributions]
+    laplace = [isinstance(noise, LaplaceDistribution) for stage in totals for noise in stage.distributions]
     if mechanism.selection is not None and mechanism.selection.estimates:
-        noises.append(mechanism.selection.distribution)
-    laplace = [isinstance(noise, LaplaceDistribution) for noise in noises]
+        laplace.append(not isinstance(mechanism.selection.distribution, GaussianDistribution))
     if mechanism.spend.delta is None or not any(laplace):
         return
     later = "Over many questions Gaussian noise adds up to less; rho=… asks for it."
@@ -308,10 +308,15 @@ def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
     )
 
 
-def _error_ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
+def _error_ratios(
+    mechanism: TableMechanism,
+    question: Question | None = None,
+    spend: Spend | None = None,
+    rows: int | None = None,
+) -> dict[str, float]:
     """The error of a variant by that of the question, for each common column; {} if refused."""
     try:
-        new = mechanism.variant(**changed).expected_errors()
+        new = mechanism.variant(question, spend, rows).expected_errors()
     except DiscreetError:
         return {}
     old = mechanism.expected_errors()

@@ -34,12 +34,12 @@ from discreet.exact import exactly, float_below
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose
-from discreet.tables.answer.answer import Noisy
+from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
 from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
-from discreet.tables.data.types import NUMBER, Type, python_value
+from discreet.tables.data.types import NUMBER, Type, Value, python_value
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
@@ -55,6 +55,8 @@ _FINEST = 10**6
 Ints = npt.NDArray[Any]
 #: A bin, and the first and the last bin of its interval.
 ChosenBins = tuple[int, int, int]
+#: The share of a quantile, or "min" or "max".
+Rank = Fraction | str
 
 
 @dataclass(frozen=True)
@@ -79,18 +81,20 @@ class ValueBins:
         cell = Constant(self.width, Type(NUMBER, self.width, self.width, places, null=False))
         return Quotient(Arithmetic("-", x, low), cell)
 
-    def value(self, place: int) -> Any:
+    def value(self, place: int) -> Value:
         """The middle of a bin."""
         return self._cell_value(place * self.width + (self.width - 1) // 2)
 
-    def ends(self, low: int, high: int) -> tuple[Any, Any]:
+    def ends(self, low: int, high: int) -> tuple[Value, Value]:
         """The least and the greatest value in a range of bins."""
-        # Only whole numbers are their own cells; others were rounded down, so they may lie up to the next cell.
+        # Only whole numbers are their own cells; others were rounded down, so they may lie up to
+        # the next cell.
         beyond = 1 if self.kind.places == 0 else 0
         return self._cell_value(low * self.width), self._cell_value((high + 1) * self.width - beyond)
 
-    def _cell_value(self, cells: int) -> Any:
-        return python_value(min(self.kind.low + cells, self.kind.high), self.kind)
+    def _cell_value(self, cells: int) -> Value:
+        value: Value = python_value(min(self.kind.low + cells, self.kind.high), self.kind)
+        return value
 
 
 @dataclass(frozen=True)
@@ -234,10 +238,10 @@ class Ranks:
             distance = 2 * (1 if share is None else share.denominator) if single else 2 * distance
         return contribution.rows * fine * distance / exactly(self.epsilon)
 
-    def _choose_bins(self, bins: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
+    def _choose_bins(self, bins: list[tuple[int, int]]) -> dict[Rank, ChosenBins]:
         """The chosen bins of a group with `bins` (place, weight), by share or "min" or "max"."""
         last = self.bins.count - 1
-        chosen: dict[Any, ChosenBins] = {}
+        chosen: dict[Rank, ChosenBins] = {}
         for extreme in self.strategy.extremes:
             place = self._choose_extreme(dict(bins), extreme)
             chosen[extreme] = (place, 0, place) if extreme == "min" else (place, place, last)
@@ -258,20 +262,23 @@ class Ranks:
         if len(shares) > 2:
             fine_places = (places[:, None] * _LOTS + np.arange(_LOTS)).ravel()
             ends = (0, self.bins.count * _LOTS - 1)
-            chosen = self._between(fine_places, np.repeat(counts.weights, _LOTS), ends, shares, (0, 1))
+            chosen = self._between(
+                fine_places, np.repeat(counts.weights, _LOTS), ends, shares, (Fraction(0), Fraction(1))
+            )
             return tuple(place // _LOTS for place in chosen)
         ends = (0, self.bins.count - 1)
         targets = ((share.numerator * total, share.denominator) for share in shares)
-        each = zip(targets, shares, strict=True)
-        return tuple(
-            sorted(_choose(places, counts.weights, ends, t, self._scale(s, self._fine)) for t, s in each)
+        drawn = (
+            _choose(places, counts.weights, ends, target, self._scale(share, self._fine))
+            for target, share in zip(targets, shares, strict=True)
         )
+        return tuple(sorted(drawn))
 
     def _choose_extreme(self, weights_by_place: dict[int, int], extreme: str) -> int:
         """The bin for MIN or MAX."""
         extra, last = self.beyond * self._fine, self.bins.count - 1
-        # `beyond` public rows are added at the far end. They lie beyond no other bin, and a group with fewer rows than
-        # that gets the far bound.
+        # `beyond` public rows are added at the far end. They lie beyond no other bin, and a group
+        # with fewer rows than that gets the far bound.
         far = last if extreme == "min" else 0
         extended = {**weights_by_place, far: weights_by_place.get(far, 0) + extra}
         places, weights = _columns(sorted(extended.items()))
@@ -279,7 +286,12 @@ class Ranks:
         return _choose(places, weights, (0, last), (target, 1), self._scale(None, self._fine))
 
     def _between(
-        self, places: Ints, weights: Ints, ends: tuple[int, int], shares: Sequence[Fraction], within: Any
+        self,
+        places: Ints,
+        weights: Ints,
+        ends: tuple[int, int],
+        shares: Sequence[Fraction],
+        within: tuple[Fraction, Fraction],
     ) -> Iterator[int]:
         """The quantiles `shares` of all rows, from those between two ends of shares `within`."""
         if not shares:
@@ -287,9 +299,9 @@ class Ranks:
         (low, high), (floor, ceiling) = ends, within
         middle = len(shares) // 2
         share = shares[middle]
-        here = Fraction((share - floor) / (ceiling - floor)).limit_denominator(_FINEST)
-        target = (here.numerator * int(sum(weights)), here.denominator)
-        scale = self._scale(here, self._fine * _LOTS)
+        share_within = ((share - floor) / (ceiling - floor)).limit_denominator(_FINEST)
+        target = (share_within.numerator * int(sum(weights)), share_within.denominator)
+        scale = self._scale(share_within, self._fine * _LOTS)
         chosen = _choose(places, weights, ends, target, scale)
         cut = int(np.searchsorted(places, chosen, side="right"))
         yield from self._between(places[:cut], weights[:cut], (low, chosen), shares[:middle], (floor, share))
@@ -297,7 +309,7 @@ class Ranks:
         right = (chosen, high), shares[middle + 1 :], (share, ceiling)
         yield from self._between(places[cut:], weights[cut:], *right)
 
-    def _column(self, aggregate: Aggregate, chosen_by_group: Sequence[dict[Any, ChosenBins]]) -> Noisy:
+    def _column(self, aggregate: Aggregate, chosen_by_group: Sequence[dict[Rank, ChosenBins]]) -> Noisy:
         is_quantile = aggregate.kind == "quantile"
         rank = _share(aggregate) if is_quantile else aggregate.kind
         chosen = [chosen_bins[rank] for chosen_bins in chosen_by_group]
@@ -305,7 +317,7 @@ class Ranks:
         pairs = [self.bins.ends(low, high) for _, low, high in chosen]
         ends = tuple(low for low, _ in pairs), tuple(high for _, high in pairs)
 
-        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def interval(confidence: float) -> tuple[Values, Values]:
             """The chosen intervals hold at 95 %; a higher confidence gives the bounds."""
             low, high = self.bins.ends(0, self.bins.count - 1)
             return ends if confidence <= CONFIDENCE else ((low,) * len(chosen), (high,) * len(chosen))

@@ -35,16 +35,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from discreet import privacy
 from discreet.exact import bisect_whole, exactly, float_above, float_below, widest
-from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    TruncatedLaplace,
+    upper_tail,
+)
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.answer.answer import Noisy
+from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
 from discreet.tables.data.expr import Expr
@@ -54,7 +59,6 @@ from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import ColumnMoments, whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
-from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 
 __all__ = [
     "KeySelection",
@@ -93,7 +97,7 @@ class KeySelection:
     """
 
     sums: BoundedSums
-    distribution: NoiseDistribution
+    distribution: NoiseDistribution | TruncatedLaplace
     threshold: int
     guarantee: Guarantee
     unit: str
@@ -111,7 +115,9 @@ class KeySelection:
         return isinstance(self.sums.scheme, RowScheme)
 
     def draw(self, engine: Engine, features: Sequence[Expr] = ()) -> SelectedGroups:
-        """The selected groups, with their columns; `features` are those that are summed in them next."""
+        """The selected groups, with their columns; `features` are those that are summed in them
+        next.
+        """
         selected_weights: list[int] = []
 
         def choose(weights: Integers) -> Integers:
@@ -151,7 +157,7 @@ class KeySelection:
     def _column(self, estimate: ColumnEstimate, counts: list[int]) -> Noisy:
         """The column of noisy counts that reached the threshold."""
 
-        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def interval(confidence: float) -> tuple[Values, Values]:
             half = self.distribution.tail_bound(1 - confidence)
             lows, highs = self.lower_ends(counts, confidence), tuple(count + half for count in counts)
             if self.fine == 1:
@@ -173,7 +179,10 @@ class KeySelection:
 
         def too_small(units: int) -> bool:
             """Whether so great a count is too unlikely for a selected group of that many units."""
-            return self._tail(count - units) < beta / 2 * self._tail(self.threshold - units) * (1 - 1e-9)
+            beyond, shown = (
+                upper_tail(self.distribution, least - units) for least in (count, self.threshold)
+            )
+            return beyond < beta / 2 * shown * (1 - 1e-9)
 
         # A selected group has at least one unit.
         low, high = 0, max(1, count - half)
@@ -181,13 +190,9 @@ class KeySelection:
             return high
         return bisect_whole(lambda units: not too_small(units), yes=high, no=low)
 
-    def _tail(self, least: int) -> float:
-        """P(noise >= least)."""
-        return self.distribution.tail(least) / 2 if least > 0 else 1 - self.distribution.tail(1 - least) / 2
-
     def chance(self, units: int, groups: int = 1) -> float:
         """About how likely a group of that many units is selected, each in that many groups."""
-        return self._tail(self.threshold - units * self._weight_in_each(groups))
+        return upper_tail(self.distribution, self.threshold - units * self._weight_in_each(groups))
 
     def units_needed(self, groups: int = 1) -> int:
         """The units that a group needs to be selected half of the time, each in that many groups."""
@@ -206,7 +211,9 @@ class KeySelection:
         return self.sums.most_groups
 
     def _weight_in_each(self, groups: int) -> int:
-        """The weight of a unit in each of its groups; where rows count, of one with all the rows that may."""
+        """The weight of a unit in each of its groups; where rows count, of one with all the rows
+        that may.
+        """
         scheme = self.sums.scheme
         if isinstance(scheme, GroupScheme):
             return weight_in_each_group(scheme, groups)
@@ -257,16 +264,19 @@ def laplace_selection(
     contribution, scheme = scope.contribution, _scheme(scope, 1)
     replacement = contribution.replacement_factor_l1()
     sensitivity = replacement * scheme.fine
-    distribution = LaplaceDistribution(float_above(sensitivity / exactly(float_below(epsilon))))
+    scale = float_above(sensitivity / exactly(float_below(epsilon)))
     guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.discrete_laplace(
-        distribution.scale, sensitivity, unit=contribution.unit
+        scale, sensitivity, unit=contribution.unit
     )
+    distribution: LaplaceDistribution | TruncatedLaplace
     if scheme.most > 1:
+        distribution = LaplaceDistribution(scale)
         threshold = threshold_for(scheme, distribution, delta)
     else:
-        # A replaced unit moves two weights, and each of them may be where only one of the two distributions has mass.
-        bound = truncation_for(distribution.scale, _chance_in_each_group(delta, replacement))
-        distribution, threshold = TruncatedLaplaceDistribution(distribution.scale, bound), bound + 1
+        # A replaced unit moves two weights, and either may be where only one of the two
+        # distributions has mass.
+        distribution = TruncatedLaplace.for_leak(scale, _chance_in_each_group(delta, replacement))
+        threshold = distribution.limit + 1
     sums = BoundedSums(scope.rows, scope.keys, (), scheme)
     estimates = _free_estimates(free_counts, distribution)
     return KeySelection(sums, distribution, threshold, guarantee, contribution.unit.protects, estimates)
@@ -300,7 +310,8 @@ def _groups_at_little_cost(rows: int, epsilon: Fraction) -> int:
 
 
 def count_threshold(distribution: LaplaceDistribution, total: int, groups: int, delta: float) -> int:
-    """A t with 1 - (1 - P(noise >= t - total)) (1 - P(noise >= t))^(groups - 1) <= δ, about the least.
+    """A t with 1 - (1 - P(noise >= t - total)) (1 - P(noise >= t))^(groups - 1) <= δ, about the
+    least.
 
     That is the most with which a unit of weight `total`, alone in up to `groups` groups, makes one
     of them reach t: the tail is convex, so it is worst if one group has all of the weight.
@@ -316,7 +327,7 @@ def count_threshold(distribution: LaplaceDistribution, total: int, groups: int, 
 
 
 def _free_estimates(
-    free_counts: Sequence[Aggregate], distribution: NoiseDistribution, fine: int = 1
+    free_counts: Sequence[Aggregate], distribution: NoiseDistribution | TruncatedLaplace, fine: int = 1
 ) -> dict[str, ColumnEstimate]:
     moments, noise = ColumnMoments(count={0: Fraction(1, fine)}), NoiseVector((distribution,))
     return {count.name: ColumnEstimate(count, moments, noise, whole=fine == 1) for count in free_counts}
@@ -331,7 +342,8 @@ def weight_in_each_group(scheme: GroupScheme, groups: int) -> int:
 
 def threshold_for(scheme: GroupScheme, distribution: NoiseDistribution, delta: float) -> int:
     """A t, about the least, with 1 - (1 - P(noise >= t - w_m))^m <= δ for units in m groups."""
-    # In a range of m the weight of the fewest groups and the chance of the most groups are both on the safe side.
+    # In a range of m the weight of the fewest groups and the chance of the most groups are both on
+    # the safe side.
     return max(
         weight_in_each_group(scheme, few)
         + distribution.tail_bound(2 * _chance_in_each_group(delta, many))

@@ -50,8 +50,9 @@ from discreet.tables.plan.totals import TotalsStrategy
 
 __all__ = ["QueryPlan", "split_budget"]
 
-#: The share of δ for key selection where Gaussian noise needs the rest. A tenth costs the noise less than 1 % of its
-#: scale, and a limit that adds up the leaks of selections admits ten such questions for one that takes all of δ.
+#: The share of δ for key selection where Gaussian noise needs the rest. A tenth costs the noise
+#: less than 1 % of its scale, and a limit that adds up the leaks of selections admits ten such
+#: questions for one that takes all of δ.
 _LEAK = 0.1
 #: The share of δ for key selection where nothing else needs δ; the rest is for rounding.
 _ALL = 1 - 1e-9

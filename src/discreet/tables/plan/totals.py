@@ -95,8 +95,8 @@ class TotalsStrategy:
             return False
         if self.scope.keys or not contribution.replaces:
             return True
-        # A replaced unit moves a total by the width of the interval of its values. For several sums, and for values of
-        # both signs, that is less if rows are weighted.
+        # A replaced unit moves a total by the width of the interval of its values. For several
+        # sums, and for values of both signs, that is less if rows are weighted.
         summed = {aggregate.of for aggregate in self.aggregates}
         return len(summed) == 1 and all(of.type.low >= 0 or of.type.high <= 0 for of in summed if of)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many rows a unit can have in a relation, whatever the data are: one in a group of its own.
 
-**Guarantee.** No unit has more rows than the number here, for any data; None says nothing. A question
-whose units have one row each is noised for one row, not for `at_most`. The engine bounds each unit by
-the number all the same, so a mistake here could bias an answer, and could not break its guarantee.
+**Guarantee.** No unit has more rows than the number here, for any data; None says nothing. A
+question whose units have one row each is noised for one row, not for `at_most`. The engine bounds
+each unit by the number all the same, so a mistake here could bias an answer, and could not break
+its guarantee.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ def _pair_rows(rows: Paired) -> int | None:
         return ours
     if ours is None or theirs is None:
         return None
-    # Of so many rows some match, and the others are kept: the sum is greatest where all do, or none.
-    kept = {"left": ours, "full": ours + theirs}.get(rows.kind, 0)
-    return max(ours * theirs, kept)
+    # Of so many rows some match, and the others are kept: the sum is greatest where all do, or
+    # none.
+    unmatched = {"left": ours, "full": ours + theirs}.get(rows.kind, 0)
+    return max(ours * theirs, unmatched)
 
 
 def _product(sizes: list[int | None]) -> int | None:
