@@ -26,7 +26,6 @@ def cube_to_dict(cube: CubeAnswer) -> JsonObject:
         "discreet.answer": frames.CUBE_VERSION,
         "cube": {
             **tables.to_dict(),
-            "values": [[frames.plain_value(value) for value in values] for values in tables.values],
             "columns": {name: frames.column_to_dict(column) for name, column in tables.columns.items()},
         },
     }
@@ -36,7 +35,6 @@ def cube_of_dict(
     answer: Answer, stored: Mapping[str, Any], column_of: Callable[[dict[str, Any]], Noisy]
 ) -> CubeAnswer:
     """The cube whose long table is `answer`."""
-    values = [[frames.value_of(value) for value in values] for values in stored["values"]]
     columns = {name: column_of(column) for name, column in stored["columns"].items()}
     fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
-    return CubeAnswer(**fields, tables=CubeTables.from_dict(stored, values, columns))
+    return CubeAnswer(**fields, tables=CubeTables.from_dict(stored, columns))
