@@ -182,8 +182,11 @@ class CubeShape:
 
     def long_groups(self, table: TableKeys) -> Iterator[Group]:
         """The same with None for the other keys, and with the name of the table."""
-        places = self.places(table)
-        name = self.title(table)
+        places, name = self.places(table), self.title(table)
+        if not self.axes:
+            lists = [values if key in table.categories else (None,) for key, values in enumerate(self.values)]
+            yield from product(*lists, (name,))
+            return
         order = [places.index(place) if place in places else len(places) for place in range(len(self.names))]
         for group in self.groups(table):
             padded = (*group, None)

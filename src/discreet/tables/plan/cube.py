@@ -38,7 +38,7 @@ from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
 from discreet.tables.answer.measured import Measured
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate, Key, Question, Workload, WorkloadAxis
-from discreet.tables.ask.released import grouping_column
+from discreet.tables.ask.released import column_names, grouping_column
 from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
 from discreet.tables.data.types import Value
@@ -414,20 +414,30 @@ def cube_answer(tables: CubeTables, question: Question, answer: Answer) -> CubeA
     assert workload is not None
     fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
     shape = tables.shape
-    groupings = tuple(grouping_column(name) for name in shape.names)
-    fields["keys"] = (*shape.names, workload.grouping, *groupings)
+    # GROUPING of a key is a column only where the question reads it.
+    read = _released_names(question)
+    groupings = {
+        place: column for place, name in enumerate(shape.names) if (column := grouping_column(name)) in read
+    }
+    fields["keys"] = (*shape.names, workload.grouping, *groupings.values())
     cube = long_answer(CubeAnswer(**fields, tables=tables))
+    if not groupings:
+        return cube
     bits = [
-        tuple(int(place not in shape.places(table)) for place in range(len(shape.names)))
+        tuple(int(place not in places) for place in groupings)
         for table in shape.shown
+        for places in [shape.places(table)]
         for _ in range(shape.size(table))
     ]
     groups = tuple((*group, *more) for group, more in zip(cube.groups, bits, strict=True))
     return replace(cube, groups=groups)
 
 
-#: Previews list the margins of error of up to that many tables.
-_LISTED = 16
+def _released_names(question: Question) -> set[str]:
+    """The released columns that a question reads."""
+    read = [*(column.of for column in question.outputs), *(order.of for order in question.order)]
+    read += [condition for condition in (question.having, question.qualify) if condition is not None]
+    return set().union(*map(column_names, read))
 
 
 def place_cells(shape: CubeShape, exact: ExactSums) -> list[tuple[int, ...] | None]:
