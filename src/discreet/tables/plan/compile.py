@@ -94,10 +94,14 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
+        return arrange(self.released(data), self.question)
+
+    def released(self, data: Any) -> Answer:
+        """The aggregates of the question, before they are arranged as it says."""
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
-        answer = Answer.of(
+        return Answer.of(
             keys=[key.name for key in self.question.keys],
             groups=groups,
             columns={aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates},
@@ -107,7 +111,6 @@ class TableMechanism(Mechanism):
             guarantee=self.guarantee,
             private=is_private(),
         )
-        return arrange(answer, self.question)
 
     def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """The margin of error of each noisy column; None where it depends on the data."""
