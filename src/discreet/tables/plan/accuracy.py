@@ -38,8 +38,8 @@ from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.steps import (
     FINER,
     PILOT_BETA,
+    ErrorSteps,
     FirstNumbers,
-    Steps,
     TwoSteps,
     averaged_half_width,
     check_allowed,
@@ -157,7 +157,7 @@ def _steps(
 
         return _search(is_precise, delta, least=averaged.spend.size / FINER if averaged else _LEAST)
 
-    return Steps(
+    return ErrorSteps(
         question,
         first,
         allowed=most_allowed(stated) if most is None else most,

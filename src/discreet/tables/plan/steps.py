@@ -35,9 +35,9 @@ from discreet.tables.plan.totals import Totals
 __all__ = [
     "FINER",
     "PILOT_BETA",
+    "ErrorSteps",
     "FirstNumbers",
     "LastStep",
-    "Steps",
     "TwoSteps",
     "averaged_half_width",
     "check_allowed",
@@ -155,7 +155,7 @@ def _mean_reach(estimate: ColumnEstimate, answer: Answer, beta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Steps:
+class ErrorSteps:
     """The steps from a question to its answer.
 
     `first` is the question of the first steps. `spend_for(numbers, averaged)` is the least spend of
