@@ -27,7 +27,9 @@ from discreet.tables.answer.linear import add_forms, deviation
 from discreet.tables.ask.question import Question
 from discreet.tables.data.sums import BoundedSums
 from discreet.tables.plan.compile import TableMechanism
+from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.estimate import ColumnEstimate
+from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
@@ -103,20 +105,20 @@ class FirstNumbers:
     @classmethod
     def of(cls, mechanism: TableMechanism, answer: Answer, missing: float) -> FirstNumbers:
         """The numbers of an answer; one of them is wrong with probability at most `missing`."""
-        estimates = {estimate.aggregate.name: estimate for estimate in column_estimates(mechanism)}
+        estimates: dict[str, list[ColumnEstimate]] = {}
+        for estimate in column_estimates(mechanism):
+            estimates.setdefault(estimate.aggregate.name, []).append(estimate)
         counted = {
-            name: column for name, column in answer.columns.items() if estimates[name].form is not None
+            name: column for name, column in answer.columns.items() if estimates[name][0].form is not None
         }
         # For means, a half is for the numbers of rows, and a half for the means themselves.
-        has_means = len(counted) < len(answer.columns)
-        beta = missing / 2 if has_means else missing
+        beta = missing / 2 if len(counted) < len(answer.columns) else missing
         ends: list[float] = []
         for name, column in counted.items():
             ends += _lower_ends(mechanism, estimates[name], list(column.values), beta)
         values = [value for column in counted.values() for value in column.values]
-        reaches = {
-            name: _mean_reach(estimates[name], answer, beta) for name in answer.columns if name not in counted
-        }
+        means = [name for name in answer.columns if name not in counted]
+        reaches = {name: max(_mean_reach(of, answer, beta) for of in estimates[name]) for name in means}
         return cls(min(ends, default=0.0), float(min(values, default=0.0)), reaches)
 
 
@@ -126,19 +128,21 @@ def rows_name(mean: str) -> str:
 
 
 def _lower_ends(
-    mechanism: TableMechanism, estimate: ColumnEstimate, values: list[float], beta: float
+    mechanism: TableMechanism, estimates: list[ColumnEstimate], values: list[float], beta: float
 ) -> list[float]:
     """Numbers that the exact ones are below with probability at most β, from released ones alone."""
     # An answer that the ledger stored has no function for intervals, and must give the same number.
-    selection, name = mechanism.selection, estimate.aggregate.name
+    selection, name = mechanism.selection, estimates[0].aggregate.name
     if selection is not None and name in selection.estimates:
         fine = selection.fine
         return [
             low / fine for low in selection.lower_ends([round(value * fine) for value in values], 1 - beta)
         ]
-    assert estimate.form is not None
     # The noise is symmetric, so one side is missed half as often as both. Counts may be rounded.
-    half = estimate.noise.half_width(estimate.form, min(2 * beta, 0.5)) + (0.5 if estimate.whole else 0.0)
+    half = max(
+        each.noise.half_width(each.form or {}, min(2 * beta, 0.5)) + (0.5 if each.whole else 0.0)
+        for each in estimates
+    )
     return [value - half for value in values]
 
 
@@ -225,7 +229,8 @@ class ErrorSteps:
             each.name for each in self.question.aggregates
         ]
         linear = all(estimate.form is not None for estimate in column_estimates(mechanism))
-        if not (same and linear and spend.is_pure and mechanism.selection is None):
+        totals = all(isinstance(stage, Totals) for stage in mechanism.stages)
+        if not (same and linear and totals and spend.is_pure and mechanism.selection is None):
             return False
         ends = (Spend(epsilon=spend.size / FINER), Spend(epsilon=self.allowed))
         return all(_sums(self.compile_question(end)) == _sums(mechanism) for end in ends)
@@ -265,11 +270,11 @@ def averaged_half_width(first: ColumnEstimate | None, last: ColumnEstimate, beta
         return last.noise.half_width(last.form, beta)
     assert first.form is not None
     share = _first_share(first.noise.deviation(first.form), last.noise.deviation(last.form))
-    terms = [
-        (part * float(abs(weight)), each.noise.distributions[place])
-        for part, each in ((share, first), (1 - share, last))
-        for place, weight in (each.form or {}).items()
-    ]
+    terms = []
+    for part, each in ((share, first), (1 - share, last)):
+        assert isinstance(each.noise, NoiseVector), "only totals are averaged"
+        for place, weight in (each.form or {}).items():
+            terms.append((part * float(abs(weight)), each.noise.distributions[place]))
     return tail_bound_of_sum(terms, beta)
 
 
@@ -293,8 +298,19 @@ def _best_pilot(epsilon: float, numbers: FirstNumbers, cost: float) -> tuple[flo
 
 def column_estimates(mechanism: TableMechanism) -> list[ColumnEstimate]:
     """How every column is read off the sums."""
-    stages = [stage for stage in mechanism.plan.described_stages if isinstance(stage, Totals | KeySelection)]
-    return [estimate for stage in stages for estimate in stage.estimates.values()]
+    described = mechanism.plan.described_stages
+    stages = [stage for stage in described if isinstance(stage, Totals | KeySelection)]
+    tables = [
+        stage.estimates(keys)
+        for stage in described
+        if isinstance(stage, CubeStage)
+        for keys in stage.strategy.layout.system.sets
+    ]
+    return [
+        estimate
+        for estimates in (*(stage.estimates for stage in stages), *tables)
+        for estimate in estimates.values()
+    ]
 
 
 def _sums(mechanism: TableMechanism) -> list[BoundedSums]:
