@@ -25,7 +25,7 @@ def finished(asked, data, error, **options):
     """The answer after all its steps, and what each of them cost."""
     plan, costs = least_spend(asked, data, error, **options), []
     while isinstance(plan, TwoSteps):
-        first = compile_question(plan.question, data, plan.pilot).released(data)
+        first = compile_question(plan.question, data, plan.pilot).draw_aggregates(data)
         costs.append(plan.pilot.epsilon)
         # As a session does that finds the first step in its ledger.
         plan = plan.then(Answer.from_json(first.to_json()))
@@ -33,7 +33,7 @@ def finished(asked, data, error, **options):
     if plan.spend is None:
         return plan.finish(first), costs
     costs.append(plan.spend.epsilon)
-    return plan.finish(compile_question(asked, data, plan.spend).released(data)), costs
+    return plan.finish(compile_question(asked, data, plan.spend).draw_aggregates(data)), costs
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class QuestionCompiler:
         def draw() -> Answer:
             from discreet.tables.answer.arrange import arrange
 
-            return arrange(finish(mechanism.released(self.data)), mechanism.question)
+            return arrange(finish(mechanism.draw_aggregates(self.data)), mechanism.question)
 
         return PendingAnswer(charge, draw, Answer.to_json, on_drawn)
 

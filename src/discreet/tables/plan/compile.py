@@ -95,9 +95,9 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
-        return arrange(self.released(data), self.question)
+        return arrange(self.draw_aggregates(data), self.question)
 
-    def released(self, data: Any) -> Answer:
+    def draw_aggregates(self, data: Any) -> Answer:
         """The aggregates of the question, before they are arranged as it says."""
         if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
             return cube_answer(cube.draw_tables(data.engine), self.question, self._answer([], {}))
