@@ -195,7 +195,7 @@ class ErrorSteps:
         mechanism = self.compile_first(pilots[-1])
         numbers, before = FirstNumbers.of(mechanism, answer, missing), _cost_of(pilots)
         if numbers.least <= 0:
-            greater = (*pilots, _rounded(pilots[-1].size * _GROWTH))
+            greater = (*pilots, _round_spend(pilots[-1].size * _GROWTH))
             if self._may_ask(greater):
                 return self.step(greater)
             raise _too_few_rows_error(before)
@@ -205,7 +205,7 @@ class ErrorSteps:
         averaged = mechanism if self.is_stated and self._can_average(mechanism) else None
         spend = self.spend_for(numbers, averaged)
         best, cost = _best_pilot(pilots[-1].size, numbers, spend.size)
-        following = (*pilots, _rounded(best))
+        following = (*pilots, _round_spend(best))
         if cost < _WORTH * spend.size and self._may_ask(following):
             return self.step(following)
         check_allowed(spend, self.allowed, before)
@@ -334,7 +334,7 @@ def check_allowed(spend: Spend, most: float | None, before: float = 0.0) -> Spen
     )
 
 
-def _rounded(epsilon: float) -> Spend:
+def _round_spend(epsilon: float) -> Spend:
     return Spend(epsilon=float(f"{epsilon:.3g}"))
 
 
