@@ -163,7 +163,7 @@ class AdditiveModel(AdditiveParameters):
             progress=self._progress_callback(),
         )
         self._charge(budget.gaussian(budget.noise))
-        self._fit_ = fit_additive(problem).rescaled(middle, half)
+        self._fit_ = fit_additive(problem).rescale(middle, half)
         if self._fit_.is_too_noisy and self._may_warn:
             # the count was released and paid for, so the warning may speak of it
             warnings.warn(_TOO_NOISY, stacklevel=4)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.stats.qmc import Sobol
 
 from discreet.learn.arrays import Bools, Ints, Reals
 from discreet.learn.bins import Feature, FeatureBins, release_bins
@@ -52,7 +53,7 @@ _MEASURED = (1, 3, 6)
 _HIDDEN = 55.0
 # Shells of squared residuals, from the greatest square; each next is half as large.
 _SHELLS, _LONGEST = 20, 4.0
-_DRAWS = 400
+_DRAW_BITS = 9
 # Where residuals are clipped, in their standard deviations, and how much later with many records.
 _RESIDUAL_CLIP, _LATEST = 1.5, 3.0
 
@@ -119,7 +120,7 @@ class AdditiveFit:
     clip: float | None = None
     is_lines: bool = False
 
-    def rescaled(self, middle: float, half: float) -> AdditiveFit:
+    def rescale(self, middle: float, half: float) -> AdditiveFit:
         """The same model for targets that were scaled to [-1, 1]."""
         if (middle, half) == (0.0, 1.0):
             return self
@@ -216,7 +217,7 @@ class _Passes:
         targets = problem.targets[problem.keep]
         middle, half, rms = 0.0, 1.0, 1.0
         if problem.is_regression:
-            targets, middle, half, rms = self._narrowed(targets)
+            targets, middle, half, rms = self._narrow_targets(targets)
         plan = self._plan()
         multiplier = budget.noise_multipliers(plan.share / _PASSES)[0]
         shapes = ShapeFit.start(
@@ -241,7 +242,7 @@ class _Passes:
                 self._add_pairs(shapes, pairs)
                 stage = range(_PASSES - _FIRST_STAGE)
         self._run(shapes, stage, stage.stop, plan.share, multiplier)
-        level = shapes.averaged(shapes.states[0])[0] * half + middle
+        level = shapes.average_shape(shapes.states[0])[0] * half + middle
         terms = tuple(self._terms(shapes, pairs, half, passes=stage.stop, multiplier=multiplier))
         notes = tuple(self._notes(plan, shapes.clip, half, pairs))
         shapes.use_average()
@@ -293,7 +294,7 @@ class _Passes:
     def _two(self) -> float:
         return 2.0 if self.problem.budget.relation == "replace" else 1.0
 
-    def _narrowed(self, targets: Reals) -> tuple[Reals, float, float, float]:
+    def _narrow_targets(self, targets: Reals) -> tuple[Reals, float, float, float]:
         """Targets on the range where most of them lie, and their standard deviation there."""
         spread = self._counts_noise(_TARGET)
         low, high = -1.0, 1.0
@@ -357,11 +358,15 @@ class _Passes:
         return blocks
 
     def _draws(self) -> list[Ints]:
-        """Bins of made-up records, drawn from released shares: what they say of a fit is free."""
-        # the seed is public, and so is every draw
-        generator = np.random.default_rng(0)
-        feature_draws = [generator.choice(len(one.counts), _DRAWS, p=_shares(one)) for one in self.bins]
-        return [np.zeros(_DRAWS, np.int64), *feature_draws]
+        """Bins of made-up records, spread evenly over the released shares: what they say of a fit is
+        free.
+        """
+        points = Sobol(len(self.bins), scramble=False).random_base2(_DRAW_BITS)
+        feature_draws = [
+            np.minimum(np.searchsorted(np.cumsum(_shares(one)), column), len(one.counts) - 1)
+            for one, column in zip(self.bins, points.T, strict=True)
+        ]
+        return [np.zeros(2**_DRAW_BITS, np.int64), *feature_draws]
 
     def _add_pairs(self, shapes: ShapeFit, pairs: Sequence[_ScoredPair]) -> None:
         if not pairs:
@@ -414,7 +419,7 @@ class _Passes:
                 deviations = half * shapes.deviations(state, passes=passes, multiplier=multiplier)
             yield FittedTerm(
                 (number,) if pair is None else (pair.pair.first, pair.pair.second),
-                half * shapes.averaged(state),
+                half * shapes.average_shape(state),
                 state.block.shares,
                 deviations,
                 None if pair is None else pair.pair,

@@ -92,7 +92,7 @@ class FeatureBins:
         feature = self.feature
         return np.asarray(feature.low + ends * ((feature.high - feature.low) / CELLS))
 
-    def grouped(self, most: int) -> tuple[Ints, bool]:
+    def group_bins(self, most: int) -> tuple[Ints, bool]:
         """A coarser bin for each bin, at most `most` of them, and whether they have an order."""
         groups = np.zeros(len(self.counts), np.int64)
         counts = self.counts[:-1]

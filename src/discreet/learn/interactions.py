@@ -24,7 +24,7 @@ from discreet import noise as exact
 from discreet.exact import exactly
 from discreet.learn.arrays import Ints, Reals
 from discreet.learn.bins import FeatureBins
-from discreet.learn.shapes import NoisyTable, standardised, table_sums
+from discreet.learn.shapes import NoisyTable, standardise, table_sums
 
 __all__ = ["GROUPS_KEPT", "GROUPS_TRIED", "PairBins", "noisy_pair_counts", "strongest_pairs", "worth_trying"]
 
@@ -51,7 +51,7 @@ class PairBins:
     def of(cls, first: int, second: int, features: Sequence[FeatureBins], most: int) -> PairBins:
         """At most `most` groups on each side."""
         (one_groups, one_ordered), (two_groups, two_ordered) = (
-            features[index].grouped(most) for index in (first, second)
+            features[index].group_bins(most) for index in (first, second)
         )
         return cls(first, second, one_groups, two_groups, (one_ordered, two_ordered))
 
@@ -71,7 +71,7 @@ class PairBins:
             np.eye(rows), _side(columns, is_ordered=self.is_ordered[1])
         )
         covariance = np.linalg.inv(precision + 1e-3 * np.eye(rows * columns))
-        return (standardised(np.asarray(covariance, np.float64), shares),)
+        return (standardise(np.asarray(covariance, np.float64), shares),)
 
 
 def _side(count: int, *, is_ordered: bool) -> Reals:

@@ -37,7 +37,7 @@ from discreet.exact import exactly
 from discreet.learn.arrays import Ints, Reals
 from discreet.learn.losses import Loss, Squared
 
-__all__ = ["Block", "NoisyTable", "ShapeFit", "smoothers", "standardised", "table_sums"]
+__all__ = ["Block", "NoisyTable", "ShapeFit", "smoothers", "standardise", "table_sums"]
 
 
 # Shapes and slopes are whole numbers of steps of this length.
@@ -49,8 +49,6 @@ _CHOICES = (1, 2, 4, 7, 11, 15)
 _LATER = 0.7
 #: Prior standard deviations of a shape, relative to the scale of the scores.
 _SIZES = np.geomspace(0.003, 6.0, 12)
-#: Draws from released shares that tell how curved the loss is.
-_DRAWS = 400
 _LEAST_CURVATURE = 0.01
 
 
@@ -80,14 +78,14 @@ def smoothers(count: int, *, is_ordered: bool, shares: Reals) -> tuple[Reals, ..
     A rough shape moves from bin to bin like a random walk, a smooth one like its running sum.
     """
     if not is_ordered or count < 3:
-        return (standardised(np.eye(count), shares),)
+        return (standardise(np.eye(count), shares),)
     inner = count - 1
     first = np.diff(np.eye(inner), axis=0)
     second = np.diff(first, axis=0)
     rough = first.T @ first + 1e-3 * np.eye(inner)
     smooth = second.T @ second + 1e-4 * rough
     return tuple(
-        standardised(block_diag(np.linalg.inv(precision) / _typical(precision), 1.0), shares)
+        standardise(block_diag(np.linalg.inv(precision) / _typical(precision), 1.0), shares)
         for precision in (rough, smooth)
     )
 
@@ -99,7 +97,7 @@ def _typical(precision: Reals) -> float:
     return float(np.trace(centre @ np.linalg.inv(precision) @ centre) / size)
 
 
-def standardised(covariance: Reals, shares: Reals) -> Reals:
+def standardise(covariance: Reals, shares: Reals) -> Reals:
     """The covariance of the centred shape, with a mean variance of 1 over the records."""
     centre = np.eye(len(shares)) - shares
     centred = centre @ covariance @ centre.T
@@ -176,7 +174,7 @@ class ShapeFit:
     #: The variance of the residuals, for squared losses; 1 otherwise.
     variance: float
     scores: Ints
-    #: Bins of draws from released shares, one row for each block.
+    #: Bins of made-up records, spread over released shares: one row for each block.
     draws: list[Ints]
 
     @classmethod
@@ -210,7 +208,7 @@ class ShapeFit:
         """Go on from the averaged shapes."""
         self.scores[:] = 0
         for state in self.states:
-            state.shape = np.rint(self.averaged(state) / _STEP).astype(np.int64)
+            state.shape = np.rint(self.average_shape(state) / _STEP).astype(np.int64)
             self.scores += state.shape[state.block.bins]
             state.average, state.averaged = np.zeros_like(state.average), 0
 
@@ -224,7 +222,7 @@ class ShapeFit:
         self.states.append(_BlockState.start(block, self.targets.shape[1]))
         self.draws.append(draws)
 
-    def averaged(self, state: _BlockState) -> Reals:
+    def average_shape(self, state: _BlockState) -> Reals:
         """The average of the shapes of a block over the passes that count."""
         return state.average / state.averaged if state.averaged else _real(state.shape)
 
@@ -248,7 +246,9 @@ class ShapeFit:
         """The variance of a record's slopes, one number for each score, by released shapes alone."""
         if isinstance(self.loss, Squared):
             return np.array([self.variance])
-        chances = self.loss.slopes(self._drawn_scores(), np.zeros((_DRAWS, self.targets.shape[1])))
+        chances = self.loss.slopes(
+            self._drawn_scores(), np.zeros((len(self.draws[0]), self.targets.shape[1]))
+        )
         return np.asarray((chances * (1 - chances)).mean(axis=0))
 
     def _spread(self, multiplier: float) -> float:
@@ -338,7 +338,7 @@ class ShapeFit:
         return math.sqrt(self.variance) if isinstance(self.loss, Squared) else 1.0
 
     def _curvatures(self) -> Reals:
-        """The mean second derivative of each score, over draws from released shares and shapes."""
+        """The mean second derivative of each score, over made-up records."""
         if isinstance(self.loss, Squared):
             return np.ones(1)
         classes = self.targets.shape[1]
@@ -348,7 +348,7 @@ class ShapeFit:
 
     def _drawn_scores(self) -> Reals:
         shapes = (state.shape[draws] for state, draws in zip(self.states, self.draws, strict=True))
-        return _real(sum(shapes, start=np.zeros((_DRAWS, self.targets.shape[1]), np.int64)))
+        return _real(sum(shapes, start=np.zeros((len(self.draws[0]), self.targets.shape[1]), np.int64)))
 
 
 def _posterior(prior: Reals, precision: Reals) -> Reals:
