@@ -16,6 +16,7 @@ A map of the library, in the order in which a newcomer meets it:
     mechanisms  all mechanisms: queries, choices, thresholds, quantiles, local reports, how to combine them
     smooth      noise in proportion to a smooth bound: medians, trimmed means, and functions of yours
     ptr         propose-test-release, and values that need no noise where they are stable
+    streams     numbers that are published every week, under one budget: Session.stream
     graphs      triangles, stars and degrees of graphs
     noise       exact noise from the system's random bits
 
@@ -60,9 +61,10 @@ if TYPE_CHECKING:
     from discreet import noise as noise
     from discreet import plot as plot
     from discreet import privacy as privacy
+    from discreet import streams as streams
     from discreet import tables as tables
     from discreet import testing as testing
-    from discreet.audit import audit as audit
+    from discreet.audit import CallableAudit
     from discreet.ledger.ledger import Ledger as Ledger
     from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
     from discreet.tables.open import each as each
     from discreet.tables.open import each_row as each_row
     from discreet.tables.open import open as open  # noqa: A004 - as a person says it: dp.open(…)
+
+    audit: CallableAudit
 
 __version__ = "0.1.0"
 
@@ -118,6 +122,7 @@ __all__ = [
     "privacy",
     "ptr",
     "smooth",
+    "streams",
     "tables",
     "testing",
 ]

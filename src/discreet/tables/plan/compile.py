@@ -38,6 +38,7 @@ from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube import CubeStage, CubeStrategy, cube_answer
 from discreet.tables.plan.distinct import DistinctStrategy
+from discreet.tables.plan.distinct_values import DistinctValuesStrategy
 from discreet.tables.plan.groups import kept_rows, public_groups
 from discreet.tables.plan.linear import LINEAR
 from discreet.tables.plan.modes import ModeStrategy
@@ -95,14 +96,17 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
+        return arrange(self.draw_aggregates(data), self.question)
+
+    def draw_aggregates(self, data: Any) -> Answer:
+        """The aggregates of the question, before they are arranged as it says."""
         if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
-            tables = cube.draw_tables(data.engine)
-            return arrange(cube_answer(tables, self.question, self._answer([], {})), self.question)
+            return cube_answer(cube.draw_tables(data.engine), self.question, self._answer([], {}))
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
         columns = {aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates}
-        return arrange(self._answer(groups, columns), self.question)
+        return self._answer(groups, columns)
 
     def _answer(self, groups: Sequence[GroupKey], columns: dict[str, Noisy]) -> Answer:
         """An answer with the notes and the guarantee of this mechanism."""
@@ -244,12 +248,14 @@ def _total_strategies(
 
 
 def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """Each mode, and all quantiles of a column together."""
+    """Each mode, each number of different values, and all quantiles of a column together."""
     modes: list[Strategy] = []
     quantiles_by_column: dict[Expr, list[Aggregate]] = {}
     for aggregate in question.aggregates:
         if aggregate.kind == "mode":
             modes.append(ModeStrategy(scope, aggregate))
+        elif aggregate.kind == "distinct":
+            modes.append(DistinctValuesStrategy(scope, aggregate))
         elif aggregate.kind in RANKED and aggregate.of is not None:
             quantiles_by_column.setdefault(aggregate.of, []).append(aggregate)
     return [
