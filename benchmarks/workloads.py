@@ -123,7 +123,7 @@ def adult() -> None:
     for objective in ("each", "cells"):
         sets = ", ".join(f"MARGINALS({order}, {columns})" for order in range(4))
         text = (
-            f"SELECT COUNT(*) AS n FROM {BINS.format(gains=gains, losses=losses)} GROUP BY GROUPING SETS ({sets})"
+            f"SELECT {columns}, COUNT(*) AS n FROM {BINS.format(gains=gains, losses=losses)} GROUP BY GROUPING SETS ({sets})"
             f" WITH (objective = '{objective}')"
         )
         cube, seconds = timed(lambda text=text: session.sql(text, rho=RHO))

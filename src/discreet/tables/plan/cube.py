@@ -73,6 +73,8 @@ __all__ = ["CubeStage", "CubeStrategy", "cube_answer", "cube_layout", "key_value
 _FINENESS = ((20, 10), (16, 8), (12, 8), (10, 6))
 #: Bits of the noise; fewer bits are drawn faster.
 _NOISE_BITS = (36, 44)
+#: Previews list the margins of error of up to that many tables.
+_LISTED = 16
 
 
 def key_values(key: Key) -> tuple[Value, ...]:
