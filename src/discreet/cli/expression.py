@@ -55,6 +55,7 @@ FUNCTIONS = {
 #: The methods of a guarantee.
 METHODS = {
     "sampled": ("on a fresh, secret sample of the units: rate, scheme", "0.01"),
+    "allocated": ("each unit in a few secret, random runs of many: steps, times", "100"),
     "group": ("for so many units at once", "3"),
 }
 _COMBINING = {"parallel", "one_of", "selected"}
@@ -64,7 +65,7 @@ _LONGEST, _DEEPEST = 4_000, 40
 _SAFER = {
     **dict.fromkeys(("noise", "scale"), Safer.MORE),
     **dict.fromkeys(("epsilon", "delta", "rho", "rate"), Safer.LESS),
-    **dict.fromkeys(("count", "size"), Safer.FEWER),
+    **dict.fromkeys(("count", "size", "times"), Safer.FEWER),
 }
 #: What stands for `?` while Python parses the expression; of the same length, so that positions
 #: stay.

@@ -6,6 +6,7 @@
     primitives.py    what each of them knows of itself
     wrapped.py       parallel, group, pair                                     around others
     sampling.py      amplification, one function for each theorem
+    allocation.py, averages.py                      records in random steps  (+ allocation.proof.md)
     selection.py     the best of a secret number of runs; one of several       (+ selection.proof.md)
     routes.py        every composition theorem, by name
     bag.py           where a count meets numerics
