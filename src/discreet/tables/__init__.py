@@ -13,7 +13,7 @@ A question goes from `ask` through `plan` and an engine to `answer`. Imports go 
 
 Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
 `greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,
-`AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
+`AggregateQuery`, `AggregateSpec`, `Expression`, `Answer` and `CubeAnswer`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from discreet.extras import naming_extras
 
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer as Answer
+    from discreet.tables.answer.cube import CubeAnswer as CubeAnswer
     from discreet.tables.ask.aggregates import AggregateSpec as AggregateSpec
     from discreet.tables.ask.aggregates import count as count
     from discreet.tables.ask.aggregates import max as max  # noqa: A004 - as people say it
@@ -52,6 +53,7 @@ __all__ = [
     "AggregateSpec",
     "Answer",
     "Column",
+    "CubeAnswer",
     "Dataset",
     "Each",
     "Expression",
@@ -78,6 +80,7 @@ _HOMES = {
     "AggregateSpec": "ask.aggregates",
     "Answer": "answer.answer",
     "Column": "data.dataset",
+    "CubeAnswer": "answer.cube",
     "Dataset": "ask.start",
     "Each": "data.dataset",
     "Expression": "ask.expressions",

@@ -69,6 +69,44 @@ class QueryMethods:
         """
         return self._query.with_keys(columns, named_columns, keys)
 
+    def cube(
+        self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
+    ) -> Query:
+        """A table for every subset of the columns, all in one release: counts, sums, means, variances.
+
+        The tables agree with each other: every subtotal is the sum of its parts. `objective` says
+        which errors are to be small: of each table ("each"), of all cells ("cells"), of the worst
+        table ("worst"), or weights of tables such as `{("sex",): 5, ("sex", "race"): 1}`.
+        """
+        return self._query.with_grouping("CUBE", [columns], objective)
+
+    def rollup(
+        self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
+    ) -> Query:
+        """A table for all columns, for all but the last, and so on to the total, all in one release."""
+        return self._query.with_grouping("ROLLUP", [columns], objective)
+
+    def grouping_sets(
+        self,
+        *sets: Sequence[str | Expression],
+        objective: str | Mapping[str | tuple[str, ...], float] = "each",
+    ) -> Query:
+        """A table for each of several lists of columns, all in one release; the total is `()`."""
+        return self._query.with_grouping("GROUPING SETS", [_columns(some) for some in sets], objective)
+
+    @check.arguments
+    def marginals(
+        self,
+        order: int | Sequence[int],
+        columns: Sequence[str | Expression] | None = None,
+        objective: str | Mapping[str | tuple[str, ...], float] = "each",
+    ) -> Query:
+        """A table for every `order` of the columns, all in one release; `order=(1, 2)` asks for both.
+
+        By default the columns are those whose values the description lists.
+        """
+        return self._query.with_marginals(order, columns, objective)
+
     def aggregate(
         self, *specs: aggregates.AggregateSpec, **named_specs: aggregates.AggregateSpec
     ) -> AggregateQuery:
@@ -139,3 +177,8 @@ class QueryMethods:
         them.
         """
         return self._query.with_buckets(of, edges)
+
+
+def _columns(some: Sequence[str | Expression]) -> Sequence[str | Expression]:
+    """The columns of one table; a single name stands for itself."""
+    return (some,) if isinstance(some, str) else some

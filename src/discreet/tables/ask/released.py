@@ -18,6 +18,7 @@ __all__ = [
     "ReleasedOperation",
     "ReleasedWindow",
     "column_names",
+    "grouping_column",
     "quotient_columns",
     "read_parts",
 ]
@@ -104,3 +105,8 @@ def quotient_columns(of: ReleasedExpression) -> set[str]:
     compares = isinstance(of, ReleasedOperation) and of.op in {"/", "=", "<>", "<", "<=", ">", ">="}
     combined = column_names(of) if compares else set()
     return (combined if len(combined) > 1 else set()).union(*map(quotient_columns, read_parts(of)))
+
+
+def grouping_column(key: str) -> str:
+    """The column that is 1 where a row of a question with grouping sets is a total over a key."""
+    return f"GROUPING({key})"

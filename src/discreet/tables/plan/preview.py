@@ -21,6 +21,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.sums import MassScheme, NormScheme
+from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -206,6 +207,8 @@ def _groups(mechanism: TableMechanism) -> str:
     selection = mechanism.selection
     if selection is None:
         assert mechanism.groups is not None
+        if mechanism.question.workload is not None:
+            return _tables(mechanism)
         if not mechanism.question.keys:
             return "one answer"
         return f"{len(mechanism.groups)} public groups, all of them shown"
@@ -217,6 +220,18 @@ def _groups(mechanism: TableMechanism) -> str:
         several = min(3, selection.max_groups)
         sizes.append(f"{selection.units_needed(several)} if each is in {several} groups")
     return f"found by key selection: a group is shown half of the time if it has {', '.join(sizes)}"
+
+
+def _tables(mechanism: TableMechanism) -> str:
+    """How many tables are released together, in words."""
+    (stage,) = mechanism.stages
+    assert isinstance(stage, CubeStage)
+    system = stage.strategy.layout.system
+    rows = sum(map(system.cells, system.sets))
+    several = f"{len(system.sets)} table{'s' if len(system.sets) > 1 else ''}"
+    more = len(system.closure) - len(system.sets)
+    follows = f"; {more} more follow from them for free" if more else ""
+    return f"{several} with {rows} public groups, all of them shown{follows}"
 
 
 def _cheaper(mechanism: TableMechanism) -> Iterator[str]:

@@ -26,6 +26,7 @@ from discreet.tables.ask.released import (
     ReleasedExpression,
     ReleasedOperation,
     ReleasedWindow,
+    grouping_column,
 )
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
 from discreet.tables.ask.sql.literals import whole_number
@@ -63,6 +64,8 @@ class PostProcessor:
     named: dict[str, TypedExpression] = field(default_factory=dict)
     # The items of SELECT before this one, which a name means if no column has it.
     earlier: dict[str, TypedExpression] = field(default_factory=dict)
+    # Whether the question has grouping sets.
+    has_sets: bool = False
 
     def value(self, node: exp.Expression, alias: str = "") -> TypedExpression:
         """A node as an expression on released columns."""
@@ -71,7 +74,7 @@ class PostProcessor:
         named = self._by_alias(node)
         if named is not None:
             return named
-        key = self._key(node)
+        key = self.key(node)
         if key is not None:
             return TypedExpression(ReleasedColumn(key.name), key.of.type.kind)
         handler = _HANDLERS.get(type(node))
@@ -104,7 +107,7 @@ class PostProcessor:
         name = match_name(node.this, self.named)
         return None if name is None else self.named[name]
 
-    def _key(self, node: exp.Expression) -> Key | None:
+    def key(self, node: exp.Expression) -> Key | None:
         """The key that equals this node, if there is one."""
         scope = self.aggregates.rows.scope
         if not self.keys or isinstance(node, exp.Literal) or _has_aggregate(node):
@@ -401,6 +404,8 @@ def _no_window_error(post: PostProcessor, node: exp.Expression) -> Exception:
 def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
+    if name in {"GROUPING", "GROUPING_ID"} and post.has_sets:
+        return TypedExpression(_grouping(post, node, arguments), NUMBER)
     if name == "ROUND" and len(arguments) == 2:
         digits = whole_number(arguments[1], "the digits of ROUND", -15, 15)
         return TypedExpression(
@@ -427,6 +432,26 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         "values of rows are released only through aggregates with noise.",
         f"GROUP BY {node_text(node)}   or   AVG({node_text(node)})",
     )
+
+
+def _grouping(
+    post: PostProcessor, node: exp.Expression, arguments: list[exp.Expression]
+) -> ReleasedExpression:
+    """GROUPING(a, b): a bit for each key, 1 where the row is summed over it; the last key is the lowest bit."""
+    keys = [post.key(argument) for argument in arguments]
+    known = [key for key in keys if key is not None]
+    if not keys or len(known) < len(keys):
+        raise question_error(
+            "DP706",
+            f"{node_text(node)} needs keys of GROUP BY.",
+            "GROUPING says of a key whether a row is a total over it.",
+            f"GROUPING({node_text(post.keys[0][0])})" if post.keys else "leave it out",
+        )
+    total: ReleasedExpression = ReleasedColumn(grouping_column(known[0].name))
+    for each in known[1:]:
+        doubled = ReleasedOperation("*", (PublicValue(2), total))
+        total = ReleasedOperation("+", (doubled, ReleasedColumn(grouping_column(each.name))))
+    return total
 
 
 _HANDLERS: dict[type[exp.Expression], Handler] = {
