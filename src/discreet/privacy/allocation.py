@@ -79,7 +79,7 @@ class AllocationBlock(Primitive):
         """One step: the merged average. Several: the sum of all answers, if they are Gaussian."""
         times, steps = self.share
         if times == 1:
-            return _merged(self.inner, self.steps)
+            return _merged_pairs(self.inner, self.steps)
         mu = only_bag(self.inner).gaussian
         return (families.gaussian(mu * math.sqrt(times / steps) * (1 - 1e-13)),) if mu else (_NOTHING,)
 
@@ -89,7 +89,7 @@ _NOTHING = families.randomized_response(0.0)
 
 
 @lru_cache(maxsize=64)
-def _merged(inner: Guarantee, steps: int) -> tuple[Pair, ...]:
+def _merged_pairs(inner: Guarantee, steps: int) -> tuple[Pair, ...]:
     law = averages.average(base_witness(inner)[0], steps, upper=False)
     return law.pairs(upper=False) if law is not None else (_NOTHING,)
 

@@ -66,11 +66,11 @@ class Law:
         rest = self.zero + float(self.mass[~some].sum())
         # Both tables may be off by `error`.
         move = self.error if upper else -self.error
-        removed = _rounded(p, q, self.infinite, rest, move)
-        return removed, _rounded(q, p, rest, self.infinite, move)
+        removed = _rounded_pair(p, q, self.infinite, rest, move)
+        return removed, _rounded_pair(q, p, rest, self.infinite, move)
 
 
-def _rounded(p: Array, q: Array, infinite: float, vanishing: float, move: float) -> Pair:
+def _rounded_pair(p: Array, q: Array, infinite: float, vanishing: float, move: float) -> Pair:
     losses, grown = np.log(p) - np.log(q) + 2 * move, p * (1 + move)
     return Pair(
         losses=losses,
@@ -91,7 +91,7 @@ def average(pair: Pair, count: int, *, upper: bool) -> Law | None:
     laws = {1: single}
     for level in _levels(count):
         mixed = [_halves(laws, size, upper=upper) for size in level]
-        laws = dict(zip(level, _refined(mixed, upper=upper), strict=True))
+        laws = dict(zip(level, _refine(mixed, upper=upper), strict=True))
     return laws[count]
 
 
@@ -110,7 +110,7 @@ def _halves(laws: dict[int, Law], size: int, *, upper: bool) -> Law:
     small, large = size // 2, -(-size // 2)
     if not small:
         return laws[1]
-    return _mixed(laws[small], laws[large], small / size, upper=upper)
+    return _mix(laws[small], laws[large], small / size, upper=upper)
 
 
 # --- one copy -------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _range(pair: Pair) -> tuple[float, float]:
 # --- averages of two ------------------------------------------------------------------------------
 
 
-def _mixed(left: Law, right: Law, share: float, *, upper: bool) -> Law:
+def _mix(left: Law, right: Law, share: float, *, upper: bool) -> Law:
     """share·S + (1 - share)·T of independent S and T on the same lattice."""
     size, step = left.mass.size, left.step
     mass, first = np.zeros(size + 1), np.zeros(size + 1)
@@ -251,13 +251,13 @@ def _by_mean(law: Law) -> Law:
     )
 
 
-def _refined(laws: list[Law], *, upper: bool) -> list[Law]:
+def _refine(laws: list[Law], *, upper: bool) -> list[Law]:
     """The same laws without the ends that hold next to nothing, on a lattice as fine as has room."""
     ends = [_ends(law) for law in laws]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     laws = [_cut(law, low, high, upper=upper) for law in laws]
     while 2 * laws[0].mass.size - 1 <= _POINTS:
-        laws = [_halved(law) for law in laws]
+        laws = [_halve(law) for law in laws]
     return laws if upper else [_by_mean(law) for law in laws]
 
 
@@ -288,7 +288,7 @@ def _cut(law: Law, low: int, high: int, *, upper: bool) -> Law:
     return replace(law, start=start, mass=mass, first=first, zero=zero, infinite=infinite)
 
 
-def _halved(law: Law) -> Law:
+def _halve(law: Law) -> Law:
     """The same law on a lattice of half the step."""
     mass, first = np.zeros(2 * law.mass.size - 1), np.zeros(2 * law.mass.size - 1)
     mass[::2], first[::2] = law.mass, law.first
