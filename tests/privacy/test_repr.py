@@ -31,6 +31,7 @@ GUARANTEES = [
     privacy.pair([0.9, 0.1], [0.2, 0.8], unit="patient", relation="replace"),
     step,
     step.group(3),
+    privacy.shuffled(privacy.pure(1.0, relation="replace"), n=100),
     privacy.gaussian(1.0).allocated(100),
     (2 * step).allocated(12, times=3),
     (2 * step + privacy.pure(0.1)).sampled(0.5),
