@@ -45,7 +45,7 @@ _WRITTEN = re.compile(r"\s*(?:±|\+/?-)?\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]
 #: The range in which an ε is searched.
 _LEAST, _MOST = 1e-6, 1e3
 #: The aggregates whose error does not depend on data.
-_FIXED = ("count", "count_of", "units", "sum")
+_FIXED = ("count", "count_of", "units", "distinct", "sum")
 #: The most ε of all steps before the last, if none is stated, and that of the first of them.
 _PILOT_EPSILON, _FIRST_PILOT, _GROWTH = 0.05, 0.0005, 4
 #: All steps together cost at most this many times a stated first one.

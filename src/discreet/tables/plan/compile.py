@@ -38,6 +38,7 @@ from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube import CubeStage, CubeStrategy, cube_answer
 from discreet.tables.plan.distinct import DistinctStrategy
+from discreet.tables.plan.distinct_values import DistinctValuesStrategy
 from discreet.tables.plan.groups import kept_rows, public_groups
 from discreet.tables.plan.linear import LINEAR
 from discreet.tables.plan.modes import ModeStrategy
@@ -244,12 +245,14 @@ def _total_strategies(
 
 
 def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """Each mode, and all quantiles of a column together."""
+    """Each mode, each number of different values, and all quantiles of a column together."""
     modes: list[Strategy] = []
     quantiles_by_column: dict[Expr, list[Aggregate]] = {}
     for aggregate in question.aggregates:
         if aggregate.kind == "mode":
             modes.append(ModeStrategy(scope, aggregate))
+        elif aggregate.kind == "distinct":
+            modes.append(DistinctValuesStrategy(scope, aggregate))
         elif aggregate.kind in RANKED and aggregate.of is not None:
             quantiles_by_column.setdefault(aggregate.of, []).append(aggregate)
     return [

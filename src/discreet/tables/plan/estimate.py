@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from discreet.tables.plan.stage import ColumnDescription
 
 __all__ = ["ColumnEstimate"]
 
-COUNTS = ("count", "count_of", "units")
+COUNTS = ("count", "count_of", "units", "distinct")
 #: The sizes of groups for which a preview states the margin of error of a mean.
 _SIZES = (100, 1000, 10000)
 _OUT, _IN = 1 + 1e-12, 1 - 1e-12
@@ -67,6 +68,8 @@ class ColumnEstimate:
         if form is None:
             values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
 
+        # Arithmetic asks for the interval of each row by itself.
+        @cache
         def interval(confidence: float) -> tuple[Values, Values]:
             low, high = self.ends(sums, 1 - confidence)
             return self._as_values(np.minimum(low, values)), self._as_values(np.maximum(high, values))

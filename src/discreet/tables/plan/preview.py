@@ -155,6 +155,13 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     if any(aggregate.kind == "units" for aggregate in aggregates) and mechanism.question.keys:
         groups = f"{contribution.groups} group{'s' if contribution.groups > 1 else ''}"
         notes.append(f"One {unit} in more than {groups} counts less than one in each of them.")
+    distinct = [aggregate.text or aggregate.name for aggregate in aggregates if aggregate.kind == "distinct"]
+    if distinct:
+        values = f"{contribution.rows} value{'s' if contribution.rows > 1 else ''}"
+        notes.append(
+            f"Each {unit} adds at most {values} to {', '.join(distinct)}; values of a {unit} with more count less than "
+            "one, unless others have them too, so the number may be too low. The intervals do not include this bias."
+        )
     return tuple(notes)
 
 
@@ -164,7 +171,7 @@ def _effects(aggregates: list[Aggregate]) -> str:
     sums = [total.of.type for total in aggregates if total.kind == "sum" and total.of is not None]
     nonnegative = all(kind.low >= 0 for kind in sums)
     kinds = {aggregate.kind for aggregate in aggregates}
-    others = bool(kinds - {"count", "count_of", "sum", "units", "mode"})
+    others = bool(kinds - {"count", "count_of", "sum", "units", "mode", "distinct"})
     too_low = " and ".join([*(["counts"] if counts else []), *(["sums"] if sums and nonnegative else [])])
     effects = [f"{too_low} may be too low"] if too_low else []
     effects += ["sums may be too close to zero"] if not nonnegative else []
