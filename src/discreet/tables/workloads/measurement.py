@@ -52,6 +52,10 @@ class SparseTable:
     places: Integers
     values: Any
 
+    def totals(self, columns: Sequence[int], shape: tuple[int, ...]) -> Any:
+        """The sums of the values over the cells of the keys in some columns."""
+        return _totals(self, columns, shape, int(sum(map(abs, self.values.tolist()))))
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -69,6 +73,10 @@ class Layout:
     def axis_shape(self) -> tuple[int, ...]:
         """The numbers of values of the axes."""
         return tuple(axis.leaves for axis in self.axes)
+
+    def measured_shape(self) -> tuple[int, ...]:
+        """How many numbers are measured along each axis."""
+        return tuple(axis.measured for axis in self.axes)
 
     def exact_blocks(
         self, cells: SparseTable, multipliers: Mapping[KeySet, int]

@@ -24,7 +24,7 @@ from discreet.tables.data.types import NUMBER
 if TYPE_CHECKING:
     from discreet.tables.ask.sql.scalar import Scalar
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "call"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "LENGTHS", "call"]
 
 #: Functions of many rows: see aggregates.py.
 AGGREGATES = {
@@ -69,6 +69,8 @@ AGGREGATES = {
     "EVERY",
 }
 
+#: The names of the function that counts characters.
+LENGTHS = ("LENGTH", "LEN", "CHAR_LENGTH")
 _MOST_BUCKETS = 10_000
 _MOST_POWER = 8
 _MOST_CHARACTERS = 1_000_000
@@ -186,6 +188,16 @@ def _length(scalar: Scalar, arguments: Arguments) -> Term:
     return strings.length(scalar.term(arguments[0]))
 
 
+def _search(
+    matches: Callable[[Term, Term], Term],
+) -> Callable[[Scalar, Arguments], Term]:
+    return lambda scalar, arguments: matches(*(scalar.term(item) for item in arguments))
+
+
+def _concat(scalar: Scalar, arguments: Arguments) -> Term:
+    return strings.join_known([scalar.term(item) for item in arguments])
+
+
 def _substring(scalar: Scalar, arguments: Arguments) -> Term:
     start = whole_number(arguments[1], "the first character of SUBSTR", 1, _MOST_CHARACTERS)
     count = _MOST_CHARACTERS
@@ -266,6 +278,9 @@ _FORMS = {
     "SUBSTRING": "SUBSTRING(ward, 1, 2)",
     "LEFT": "LEFT(ward, 2)",
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE"), "REGEXP_MATCHES(ward, '^A')"),
+    "STARTS_WITH": "STARTS_WITH(ward, 'A')",
+    "ENDS_WITH": "ENDS_WITH(ward, 'A')",
+    "CONTAINS": "CONTAINS(ward, 'A')",
     **DATE_FORMS,
 }
 #: For each name the least and the greatest number of arguments, and the function that builds the term.
@@ -294,10 +309,14 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     **{name: (1, 1, _case_of("upper")) for name in ("UPPER", "UCASE")},
     **{name: (1, 1, _case_of("lower")) for name in ("LOWER", "LCASE")},
     "TRIM": (1, 1, _trim),
-    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH"), (1, 1, _length)),
+    **dict.fromkeys(LENGTHS, (1, 1, _length)),
     **dict.fromkeys(("SUBSTR", "SUBSTRING"), (2, 3, _substring)),
     "LEFT": (2, 2, _first_characters),
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE"), (2, 2, _regular)),
+    "CONCAT": (1, _MANY, _concat),
+    **dict.fromkeys(("STARTS_WITH", "STARTSWITH", "PREFIX"), (2, 2, _search(strings.starts_with))),
+    **dict.fromkeys(("ENDS_WITH", "ENDSWITH", "SUFFIX"), (2, 2, _search(strings.ends_with))),
+    "CONTAINS": (2, 2, _search(strings.contains)),
     **DATE_FUNCTIONS,
 }
 
@@ -314,7 +333,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
             "RIGHT",
             "LTRIM",
             "RTRIM",
-            "CONCAT",
             "REPLACE",
             "REGEXP_REPLACE",
             "SPLIT_PART",
