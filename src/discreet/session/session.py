@@ -147,7 +147,8 @@ class Session:
 
         State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
         "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
-        give the same answer at no further cost. `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
+        give the same answer at no further cost. `EXPLAIN PRIVACY SELECT …` is a question for `preview`. `SHOW TABLES` and
+        `DESCRIBE visits` show the public description, and cost nothing.
 
         **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused question costs nothing.
 
@@ -161,6 +162,9 @@ class Session:
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
+        described = _description_of(text, self.data)
+        if described is not None:
+            return described
         asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
@@ -541,6 +545,13 @@ def _parse(text: object, data: Dataset, parameters: Sequence[Value] = ()) -> Par
     with naming_extras():
         from discreet.tables.ask.sql import parse
     return parse(text, data, parameters)
+
+
+def _description_of(text: object, data: Dataset) -> Answer | None:
+    """The answer to SHOW TABLES or DESCRIBE, which costs nothing."""
+    with naming_extras():
+        from discreet.tables.answer.catalogue import catalogue_answer
+    return catalogue_answer(text, data)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:
