@@ -228,7 +228,7 @@ def above_minus_one(eta: object) -> float:
 
 def chance_of_one(gamma: float, eta: float) -> float:
     """P(K = 1) = f'(0)."""
-    return min(1.0, mean_runs(gamma, eta) * gamma ** (1 + eta))
+    return min(1.0, mean_runs(gamma, eta) * math.pow(gamma, 1 + eta))
 
 
 def _least(inner: Guarantee, runs: float | None, delta: float, repeats: float) -> Guarantee:
