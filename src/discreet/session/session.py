@@ -50,7 +50,10 @@ from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
+    from discreet.tables.ask.query import Query
     from discreet.tables.ask.sql import ParsedQuestion
+    from discreet.tables.synthetic.columns import Bins
+    from discreet.tables.synthetic.copy import SyntheticCopy
 
 __all__ = ["Session"]
 
@@ -58,6 +61,7 @@ _IN_MEMORY = ":memory:"
 #: What questions import when they are asked.
 _QUESTION_MODULES = (
     "discreet.session.batch",
+    "discreet.session.synthesis",
     "discreet.tables.ask.sql",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
@@ -262,6 +266,40 @@ class Session:
         return release_batch(self._compiler, questions, self._response.silence(after_each))
 
     @check.arguments
+    @at_response_time
+    def synthesize(
+        self,
+        data: Dataset | Query,
+        *,
+        columns: Sequence[str] | None = None,
+        bins: Mapping[str, Bins] | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        check: float = 0.01,
+        key: str | None = None,
+    ) -> SyntheticCopy:
+        """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
+
+        By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
+        column, or their edges. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
+        The cost needs a delta, or is stated as `rho`.
+
+        **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
+        >>> copy = session.synthesize(adult, columns=["sex", "race", "over_50k"], epsilon=0.5, delta=5e-7)
+        >>> len(copy.to_rows(rows=1000)), session.budget().remaining_fraction < 0.6
+        (1000, True)
+        """
+        from discreet.session.synthesis import make_copy
+
+        request = {"columns": columns, "bins": bins, "check": check}
+        return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
+
+    @check.arguments
     def preview(
         self,
         question: Askable | str,
@@ -408,8 +446,7 @@ class Session:
     def __reduce__(self) -> NoReturn:
         raise Ledger.no_copies()
 
-    def __copy__(self) -> NoReturn:
-        raise Ledger.no_copies()
+    __copy__ = __reduce__
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise Ledger.no_copies()
