@@ -3,8 +3,8 @@
 
     def test_a_group_is_shown(): ...                       # the same noise in every run, chosen by the test's name
 
-    @may_fail(2 * ALPHA, "one law fits, one does not")     # fresh noise in every run
-    def test_the_noise_follows_its_law(): ...
+    @may_fail(2 * ALPHA, "one distribution fits, one does not")     # fresh noise in every run
+    def test_the_noise_follows_its_distribution(): ...
 
 **Guarantee**: a test without `may_fail` fails in every run or in none, as far as noise goes; the others fail a sound
 library with probability at most what they state, each at most `EACH`, and all that are collected together at most

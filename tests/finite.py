@@ -14,19 +14,19 @@ def hockey_stick(p, q, epsilon):
     return float(np.maximum(0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 
-def em_law(scores, scale):
+def em_distribution(scores, scale):
     """The exponential mechanism by its definition."""
     weights = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
     return weights / weights.sum()
 
 
-def pf_law(scores, scale):
+def pf_distribution(scores, scale):
     """Permute-and-flip by its definition: every order, every run of tails."""
     heads = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    law = np.zeros(len(scores))
+    distribution = np.zeros(len(scores))
     for order in itertools.permutations(range(len(scores))):
         tails = 1.0
         for i in order:
-            law[i] += tails * heads[i]
+            distribution[i] += tails * heads[i]
             tails *= 1 - heads[i]
-    return law / math.factorial(len(scores))
+    return distribution / math.factorial(len(scores))

@@ -158,7 +158,7 @@ def _log_binomial(n: int, k: int) -> mpf:
 
 
 def gaussian(mu: float) -> Profile:
-    """Two normal laws of unit variance, `mu` apart."""
+    """Two normal distributions of unit variance, `mu` apart."""
     m = mpf(mu)
 
     def profile(epsilon: float) -> mpf:
@@ -169,7 +169,7 @@ def gaussian(mu: float) -> Profile:
 
 
 def laplace(epsilon0: float) -> Profile:
-    """Two Laplace laws whose centres are ε0 scales apart."""
+    """Two Laplace distributions whose centres are ε0 scales apart."""
     bound = mpf(epsilon0)
 
     def profile(epsilon: float) -> mpf:

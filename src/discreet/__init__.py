@@ -16,6 +16,7 @@ A map of the library, in the order in which a newcomer meets it:
     mechanisms  all mechanisms: queries, choices, thresholds, quantiles, local reports, how to combine them
     smooth      noise in proportion to a smooth bound: medians, trimmed means, and functions of yours
     ptr         propose-test-release, and values that need no noise where they are stable
+    streams     numbers that are published every week, under one budget: Session.stream
     graphs      triangles, stars and degrees of graphs
     noise       exact noise from the system's random bits
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from discreet import noise as noise
     from discreet import plot as plot
     from discreet import privacy as privacy
+    from discreet import streams as streams
     from discreet import tables as tables
     from discreet import testing as testing
     from discreet.audit import audit as audit
@@ -118,6 +120,7 @@ __all__ = [
     "privacy",
     "ptr",
     "smooth",
+    "streams",
     "tables",
     "testing",
 ]

@@ -14,6 +14,7 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Collection
+from datetime import date, datetime
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -159,6 +160,22 @@ def flag(**named: object) -> bool:
         why="it changes what is guaranteed, so it is never guessed.",
         fix=f"{name}=False",
     )
+
+
+def day(**named: object) -> date:
+    """A day, as a date or a text in ISO form."""
+    name, value = _one(named)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        raise BadParameter(
+            "DP104",
+            f"{name} must be a day, such as '2026-02-01', not {_kind(value)}.",
+            why="periods begin and end on days.",
+            fix=f'{name}="2026-02-01"',
+        ) from None
 
 
 def function(**named: object) -> Callable[..., Any]:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests only: repeatable draws, which are never private, and walks over every possible draw.
+"""For tests only: repeatable draws, which are never private, walks over every possible draw, and
+other days.
 
     with testing.seeded(7):
         ...                       # every result drawn here is stamped NOT PRIVATE
+    with testing.today("2026-02-02"):
+        ...                       # streams take it for that day
 
 A thread started inside the block does not inherit it and draws from the system's source, so a seed
 never leaks into code that did not ask for it.
@@ -12,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from fractions import Fraction
 from typing import TypeVar
 
+from discreet import check
+from discreet.clock import fake_day
 from discreet.noise import source as _source
 from discreet.noise.source import ScriptedSource, ScriptEnded, SeededSource, Source
 
-__all__ = ["ScriptEnded", "ScriptedSource", "SeededSource", "seeded", "using", "walk"]
+__all__ = ["ScriptEnded", "ScriptedSource", "SeededSource", "seeded", "today", "using", "walk"]
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -58,6 +64,23 @@ def using(source: Source) -> Iterator[Source]:
         yield source
     finally:
         _source._current.reset(token)  # noqa: SLF001
+
+
+@contextmanager
+def today(day: date | str) -> Iterator[date]:
+    """Streams take it for that day inside the block, in this thread or task only.
+
+    >>> from discreet import clock
+    >>> with today("2026-02-02"):
+    ...     clock.today().isoformat()
+    '2026-02-02'
+    """
+    chosen = check.day(day=day)
+    token = fake_day.set(chosen)
+    try:
+        yield chosen
+    finally:
+        fake_day.reset(token)
 
 
 def walk(sampler: Callable[[Source], Outcome], depth: int) -> tuple[dict[Outcome, Fraction], Fraction]:

@@ -80,7 +80,7 @@ def noise_of_local_sensitivity(records, count):
 
 
 def smooth_noise_without_its_factor(records, count):
-    """Smooth sensitivity, and Laplace noise of one such instead of the heavier noise that a pure promise needs."""
+    """Smooth sensitivity, and Laplace noise of one such instead of the heavier noise that a pure guarantee needs."""
     ordered = np.concatenate([[0.0] * 9, np.sort(records), [100.0] * 9])
     middle = len(ordered) // 2
     smooth = max(

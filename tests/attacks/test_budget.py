@@ -84,7 +84,7 @@ def test_b_01_an_epsilon_that_is_no_positive_number(door, bad):
     if door == "approximate" and isinstance(bad, int | float) and bad == 0 and bad is not False:
         assert privacy.approximate(bad, 1e-6).delta(epsilon=0) == pytest.approx(
             1e-6
-        )  # ε = 0 with a δ is a promise
+        )  # ε = 0 with a δ is a guarantee
     else:
         assert_refused(EPSILONS[door], bad)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Smooth sensitivity, propose-test-release and stable values, on pairs where the local sensitivity jumps.
 
-What ships is not accused, at confidence 1 - 1e-9, and each of the classic mistakes is. The default run audits the law that a
+What ships is not accused, at confidence 1 - 1e-9, and each of the classic mistakes is. The default run audits the distribution that a
 plan means, drawn by numpy in large numbers, and the real draw in small ones; the slow run audits the real draw at a size
 that means something.
 """
@@ -99,7 +99,7 @@ def local_sensitivity(records):
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
-def test_the_law_of_a_smooth_release_is_not_accused(family, pair):
+def test_the_distribution_of_a_smooth_release_is_not_accused(family, pair):
     mechanism = smooth_median(family)
     claim = mechanism.guarantee
     report = audited(meant(mechanism), pair, claim=claim, look_at="values")
@@ -254,8 +254,8 @@ def test_a_distance_that_is_one_too_large_is_caught(test):
     assert audit(wrong, *TIED, trials=10_000).refutes()
 
 
-def law(mechanism, distance):
-    """The exact law of a stable winner."""
+def distribution(mechanism, distance):
+    """The exact distribution of a stable winner."""
 
     def of(ballots):
         chance = Fraction(mechanism.test.chance(distance(ballots)))
@@ -270,6 +270,6 @@ def test_the_right_distance_keeps_every_delta_and_the_wrong_one_exceeds_it(test,
     """Without luck, since such a δ cannot be sampled. The chances are floats: 1e-6 of δ is more than their rounding."""
     mechanism = ptr.value(winner, further_ballots, epsilon=1.0, delta=delta, test=test)
     elections = [(["a"] * a + ["b"] * 20, ["a"] * a + ["b"] * 21) for a in range(45)]
-    worst = max(exact(law(mechanism, further_ballots), *pair).delta(1.0)[1] for pair in elections)
+    worst = max(exact(distribution(mechanism, further_ballots), *pair).delta(1.0)[1] for pair in elections)
     assert delta / 10 < worst <= delta * (1 + 1e-6)
-    assert exact(law(mechanism, gap), *TIED).delta(1.0)[0] > 2 * worst
+    assert exact(distribution(mechanism, gap), *TIED).delta(1.0)[0] > 2 * worst

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mechanisms that keep their promise are not accused, at any magnitude, by value or by bits, in either format.
+"""Mechanisms that keep their guarantee are not accused, at any magnitude, by value or by bits, in either format.
 
 The confidence is 1 - 1e-9: a red test is a bug, not bad luck.
 """
@@ -44,7 +44,9 @@ def test_noise_on_a_grid_is_not_accused(kind, power, cast):
     mechanism = kind(scale=size, sensitivity=size)
     report = audited(many(mechanism, cast), (0.0, size), mechanism.guarantee)
     assert not report.refutes(), str(report)
-    assert report.mu_at_least > 0.5  # it was looked at: the true value is 1, or 0.96 for a Laplace law
+    assert (
+        report.mu_at_least > 0.5
+    )  # it was looked at: the true value is 1, or 0.96 for a Laplace distribution
 
 
 @pytest.mark.parametrize("pair", [(0.1, 1.1), (1e6, 1e6 + 1), (-3.3, -2.3)])

@@ -47,7 +47,7 @@ def released(records, count, **settings):
 
 
 def audited(one, other, trials=TRIALS, **settings):
-    """The two-sample game on one step of the whole path, against what that step promises."""
+    """The two-sample game on one step of the whole path, against what that step guarantees."""
     mechanism = dp.audit.batched(lambda records, count: released(records, count, **settings)[0])
     claim = released(one, 1, **settings)[1]
     return dp.audit(mechanism, one, other, claim=claim, trials=trials, confidence=1 - ALPHA)
@@ -64,13 +64,13 @@ WAYS = pytest.mark.parametrize(
 
 
 @WAYS
-def test_one_step_keeps_its_promise(settings):
+def test_one_step_keeps_its_guarantee(settings):
     assert not audited([*HUGE, 1e6], HUGE, **settings).refutes()
 
 
 @pytest.mark.slow
 @WAYS
-def test_one_step_keeps_its_promise_in_many_trials(settings):
+def test_one_step_keeps_its_guarantee_in_many_trials(settings):
     report = audited([*HUGE, 1e6], HUGE, trials=MANY, **settings)
     assert not report.refutes()
     if settings == {"sampling": "full"}:  # of sampled batches so few trials prove little

@@ -47,7 +47,7 @@ def test_nothing_and_everything_have_the_ends_of_the_interval():
 
 @pytest.mark.parametrize("trials", [1, 3, 20, 500])
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-6])
-def test_the_band_covers_by_the_exact_law_of_smirnov(trials, alpha):
+def test_the_band_covers_by_the_exact_distribution_of_smirnov(trials, alpha):
     width = dkw(trials, alpha)
     assert width >= 1 or stats.ksone.sf(width, trials) <= alpha
     if trials == 500:

@@ -32,15 +32,15 @@ def worst_case(canaries, guesses, right, epsilon, delta):
         for b, u in enumerate(coins)
         if sum(x != y for x, y in zip(s, u, strict=True)) == 1
     ]
-    law, size = len(coins) * len(outputs), len(outputs)
-    total = law + len(near) * size
+    distribution, size = len(coins) * len(outputs), len(outputs)
+    total = distribution + len(near) * size
     upper, limits = lil_matrix((len(near) * (size + 1), total)), np.zeros(len(near) * (size + 1))
     for n, (a, b) in enumerate(near):
         for o in range(size):
             row = n * (size + 1) + o
             upper[row, a * size + o], upper[row, b * size + o] = 1, -math.exp(epsilon)
-            upper[row, law + n * size + o] = -1
-            upper[n * (size + 1) + size, law + n * size + o] = 1
+            upper[row, distribution + n * size + o] = -1
+            upper[n * (size + 1) + size, distribution + n * size + o] = 1
         limits[n * (size + 1) + size] = delta
     sums = lil_matrix((len(coins), total))
     for a in range(len(coins)):
@@ -53,15 +53,15 @@ def worst_case(canaries, guesses, right, epsilon, delta):
         gain, A_ub=upper.tocsr(), b_ub=limits, A_eq=sums.tocsr(), b_eq=np.ones(len(coins)), method="highs"
     )
     assert done.success
-    _is_private(done.x[:law].reshape(len(coins), size), near, epsilon, delta)
+    _is_private(done.x[:distribution].reshape(len(coins), size), near, epsilon, delta)
     return -done.fun
 
 
-def _is_private(laws, near, epsilon, delta):
+def _is_private(distributions, near, epsilon, delta):
     """The solution is what it is meant to be: distributions that are (ε, δ)-close for every pair of neighbours."""
-    assert np.allclose(laws.sum(axis=1), 1)
+    assert np.allclose(distributions.sum(axis=1), 1)
     for a, b in near:
-        assert np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum() <= delta + 1e-7
+        assert np.maximum(distributions[a] - math.exp(epsilon) * distributions[b], 0).sum() <= delta + 1e-7
 
 
 CASES = [(1, 1), (2, 2), (2, 1), (3, 3), (3, 2)]

@@ -61,7 +61,7 @@ def walked_coin(bit):
     return testing.walk(sampler, 12)
 
 
-def test_a_walk_is_a_law():
+def test_a_walk_is_a_distribution():
     report = exact(walked_coin, 0, 1)
     assert report.open == Fraction(1, 4**6)
     low, high = report.delta(0.0)
@@ -72,11 +72,11 @@ def test_a_walk_is_a_law():
 
 
 def test_what_is_open_may_be_an_outcome_of_its_own():
-    def law(data):
+    def distribution(data):
         return ({0: Fraction(1, 2), 1: Fraction(1, 4)}, Fraction(1, 4)) if data == 0 else {0: 0.5, 1: 0.5}
 
-    assert exact(law, 0, 1).delta(0.0)[1] >= 0.25  # all of the open mass on a third outcome
-    assert exact(law, 0, 1).epsilon()[1] == math.inf
+    assert exact(distribution, 0, 1).delta(0.0)[1] >= 0.25  # all of the open mass on a third outcome
+    assert exact(distribution, 0, 1).epsilon()[1] == math.inf
 
 
 def test_a_walk_encloses_the_truth_in_spite_of_what_it_leaves_open():
@@ -112,8 +112,8 @@ def test_an_object_may_state_its_probabilities():
     assert exact(Coin(), 0, 1).epsilon()[1] == pytest.approx(math.log(1.5))
 
 
-@pytest.mark.parametrize("law", [{0: 0.5, 1: 0.6}, {0: -0.5, 1: 1.5}, ({0: 0.5}, 0.1)])
-def test_masses_that_are_no_law_are_refused(law):
+@pytest.mark.parametrize("distribution", [{0: 0.5, 1: 0.6}, {0: -0.5, 1: 1.5}, ({0: 0.5}, 0.1)])
+def test_masses_that_are_no_distribution_are_refused(distribution):
     with pytest.raises(BadParameter) as caught:
-        exact(lambda _: law, 0, 1)
+        exact(lambda _: distribution, 0, 1)
     assert caught.value.code == "DP106"

@@ -74,7 +74,7 @@ def test_one_call_after_another_is_the_same_game():
     assert "Refusal" in report.witness.words
 
 
-def test_the_own_promise_is_the_claim_of_a_mechanism():
+def test_the_own_guarantee_is_the_claim_of_a_mechanism():
     mechanism = Laplace(epsilon=0.5, sensitivity=2)
     assert audit(mechanism, 0, 2, trials=200).claim == mechanism.guarantee
     assert audit(mechanism, 0, 2, trials=200, claim=privacy.pure(3.0)).claim == privacy.pure(3.0)

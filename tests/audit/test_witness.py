@@ -199,14 +199,18 @@ def test_one_run_prints_what_proves_it(guesses, delta):
 @pytest.mark.parametrize("kept", [Fraction(1), Fraction(9, 10)])
 def test_an_exact_audit_names_the_event_that_proves_its_delta(epsilon_, kept):
     """With some mass left open the bound counts it to the other input."""
-    laws = [
+    distributions = [
         [Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)],
         [Fraction(1, 10), Fraction(3, 10), Fraction(6, 10)],
     ]
-    report = exact(lambda bit: ({n: kept * mass for n, mass in enumerate(laws[bit])}, 1 - kept), 0, 1)
+    report = exact(
+        lambda bit: ({n: kept * mass for n, mass in enumerate(distributions[bit])}, 1 - kept), 0, 1
+    )
     outcomes, often, seldom = report.witness(epsilon_)
-    first, second = ({n: kept * mass for n, mass in enumerate(law)} for law in laws)
-    sides = [sum((law[n] for n in outcomes), Fraction(0)) for law in (first, second)]
+    first, second = (
+        {n: kept * mass for n, mass in enumerate(distribution)} for distribution in distributions
+    )
+    sides = [sum((distribution[n] for n in outcomes), Fraction(0)) for distribution in (first, second)]
     assert often in sides
     assert seldom - (1 - kept) in sides
     proved = max(0.0, float(often) - math.exp(epsilon_) * float(seldom))

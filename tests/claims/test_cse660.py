@@ -111,7 +111,7 @@ def test_the_least_noise_is_less_than_the_textbook_says() -> None:
 
 def test_the_theorem_without_a_condition_is_false() -> None:
     """Row 1.7: At ε = 20, δ = 1e-5 the textbook noise leaks δ = 1.53e-3, a hundred and fifty times
-    the promise."""
+    the guarantee."""
     claimed = privacy.gaussian(_textbook_noise(20.0, 1e-5))
     bound = claimed.bound(epsilon=20.0)
     assert _close(bound.lower, 1.53e-3, 1e-2)
@@ -260,7 +260,7 @@ def test_post_processing_is_free() -> None:
 
 
 def test_only_the_ratio_of_noise_to_sensitivity_matters() -> None:
-    """Row 1.21: Noise σ with sensitivity Δ: the divergence of two normal laws depends on Δ/σ alone."""
+    """Row 1.21: Noise σ with sensitivity Δ: the divergence of two normal distributions depends on Δ/σ alone."""
     for sensitivity, sigma in ((1.0, 2.0), (3.0, 6.0)):
         by_quadrature = oracle.renyi_between(
             lambda x, m=sensitivity, s=sigma: oracle.npdf(x, m, s),

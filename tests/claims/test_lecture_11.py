@@ -53,14 +53,14 @@ def test_losses_of_independent_parts_add() -> None:
 
 
 def test_the_central_limit_is_no_guarantee() -> None:
-    """Row 0.3: A normal law with the right mean and variance promises less δ than ten answers really
+    """Row 0.3: A normal distribution with the right mean and variance guarantees less δ than ten answers really
     leak."""
     e0, k = mpf("0.5"), 10
     mean, deviation = k * e0 * tanh(e0 / 2), sqrt(k) * e0 / cosh(e0 / 2)
     epsilon = mean + deviation
-    promised = ncdf(-1) - exp(epsilon - mean + deviation**2 / 2) * ncdf(-deviation - 1)
+    guaranteed = ncdf(-1) - exp(epsilon - mean + deviation**2 / 2) * ncdf(-deviation - 1)
     truth = oracle.optimal_composition(e0, 0, k, epsilon)
-    assert promised < truth
+    assert guaranteed < truth
     assert (10 * privacy.pure(0.5)).delta(epsilon=float(epsilon)) >= truth * (1 - mpf("1e-9"))
 
 
@@ -206,7 +206,7 @@ def test_gaussians_of_different_width_are_not_concentrated() -> None:
 
 
 def test_the_divergence_has_a_logarithm() -> None:
-    """Row 0.19: Without it two equal laws would be at distance 1, and RR(1) at 2.0862 instead of
+    """Row 0.19: Without it two equal distributions would be at distance 1, and RR(1) at 2.0862 instead of
     0.7353."""
     answer = oracle.randomized_response(1)
     written = sum(p**2 / q for p, q in answer) / (2 - 1)
@@ -238,7 +238,7 @@ def test_concentrated_privacy_bounds_every_order() -> None:
 def test_one_order_gives_approximate_privacy(
     order: float, basic: float, improved: float, optimal: float
 ) -> None:
-    """Row 0.22: D ≤ ½ at one order: the δ at which each theorem promises ε = 2; the third is the
+    """Row 0.22: D ≤ ½ at one order: the δ at which each theorem guarantees ε = 2; the third is the
     least that is true."""
     point = privacy.renyi(order=order, epsilon=0.5)
     assert _close(basic, math.exp((order - 1) * (0.5 - 2)), 1e-3)
@@ -249,7 +249,7 @@ def test_one_order_gives_approximate_privacy(
 
 
 def test_two_outcomes_reach_the_optimum() -> None:
-    """Row 0.22: A pair of coins with D₂ = ½ that leaks .02528 at ε = 2, so no theorem can promise
+    """Row 0.22: A pair of coins with D₂ = ½ that leaks .02528 at ε = 2, so no theorem can guarantee
     less."""
     best = mpf(0)
     for step in range(1, 400):

@@ -282,7 +282,7 @@ def test_the_local_sensitivity_of_triangles_can_be_released() -> None:
 
 
 def test_a_private_bound_and_noise_for_it() -> None:
-    """Row 3.41: (Δ~, f + Lap(Δ~/ε₂)) is (ε₁ + ε₂, δ)-private: the exact law on graphs of four nodes,
+    """Row 3.41: (Δ~, f + Lap(Δ~/ε₂)) is (ε₁ + ε₂, δ)-private: the exact distribution on graphs of four nodes,
     every edge flipped."""
     made = HighProbabilityBound(triangles, common, bound_epsilon=0.7, release_epsilon=0.5, delta=0.02)
     assert made.guarantee == privacy.approximate(1.2, 0.02)

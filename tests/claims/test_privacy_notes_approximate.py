@@ -78,7 +78,7 @@ def test_the_gaussian_density_has_sigma_once() -> None:
 
 
 def test_the_classic_formula_needs_a_small_epsilon() -> None:
-    """Row 4.51: Below ε = 1 it holds and wastes noise; at ε = 20 it promises δ = 1e-5 and gives
+    """Row 4.51: Below ε = 1 it holds and wastes noise; at ε = 20 it guarantees δ = 1e-5 and gives
     1.5e-3."""
     for epsilon in (0.1, 0.5, 0.99):
         sigma = classic_gaussian_scale(epsilon, 1e-5)

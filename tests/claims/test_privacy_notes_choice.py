@@ -16,7 +16,7 @@ import pytest
 
 from discreet import privacy
 from discreet.mechanisms.choice import ExponentialMechanism, NoisyMax, PermuteAndFlip
-from tests.finite import em_law, pf_law
+from tests.finite import em_distribution, pf_distribution
 
 # exact, since sums of floats move by more than their prices: 3 * 3.02 - 2 * 3.02 is 3.0200000000000005
 PRICES = tuple(Fraction(cents, 100) for cents in (100, 101, 301, 302))
@@ -91,14 +91,14 @@ def test_weight_exp_epsilon_u_over_delta_is_two_epsilon_private() -> None:
     )  # scale 1: the weight of the notes with their ε = 1
     assert plain.scale == 1
     one, other = (0, *[10] * 50), (1, *[9] * 50)
-    ratio = em_law(other, plain.scale)[0] / em_law(one, plain.scale)[0]
+    ratio = em_distribution(other, plain.scale)[0] / em_distribution(one, plain.scale)[0]
     assert ratio == pytest.approx(7.38901, abs=1e-5)
     assert math.e < ratio < math.e**2
     monotone = ExponentialMechanism(epsilon=1, sensitivity=1, monotone=True)
     assert monotone.scale == 1
     up = (1, *[10] * 50)
-    assert em_law(up, 1)[0] / em_law(one, 1)[0] == pytest.approx(2.71828, abs=1e-4)
-    assert em_law(up, 1)[0] / em_law(one, 1)[0] <= math.e
+    assert em_distribution(up, 1)[0] / em_distribution(one, 1)[0] == pytest.approx(2.71828, abs=1e-4)
+    assert em_distribution(up, 1)[0] / em_distribution(one, 1)[0] <= math.e
     assert plain.guarantee.concentrated() == pytest.approx(0.5)
     assert plain.guarantee.concentrated() < privacy.pure(2).concentrated()
 
@@ -135,7 +135,7 @@ def test_the_denominator_moves_by_e_to_the_epsilon(epsilon: float) -> None:
 def test_both_together_give_e_to_the_two_epsilon() -> None:
     """Row 4.43: e^ε·e^ε is e^{2ε}, and with many candidates nothing less will do."""
     ratios = [
-        em_law((1, *[9] * count), 1)[0] / em_law((0, *[10] * count), 1)[0]
+        em_distribution((1, *[9] * count), 1)[0] / em_distribution((0, *[10] * count), 1)[0]
         for count in (1, 10, 1_000, 100_000)
     ]
     assert ratios == sorted(ratios)
@@ -151,11 +151,13 @@ def test_the_chosen_score_is_close_to_the_best(t: float) -> None:
     for _ in range(200):
         scores = generator.integers(0, 12, size=generator.integers(2, 12)).astype(float)
         cut = scores.max() - scale * (math.log(scores.size) + t)
-        assert em_law(scores, scale)[scores < cut].sum() <= math.exp(-t)
+        assert em_distribution(scores, scale)[scores < cut].sum() <= math.exp(-t)
     ours = ExponentialMechanism(epsilon=1, sensitivity=1)
     assert ours.error(1 - math.exp(-t), candidates=9) < 2 * (math.log(9) + t)
     fixture = np.array([0, 1, 2.5, 3])
-    behind = [3 - float(law(fixture, 2) @ fixture) for law in (pf_law, em_law)]
+    behind = [
+        3 - float(distribution(fixture, 2) @ fixture) for distribution in (pf_distribution, em_distribution)
+    ]
     assert behind == pytest.approx([0.637, 0.757], abs=1e-3)
     assert PermuteAndFlip(epsilon=1, sensitivity=1).error(candidates=9) < ours.error(candidates=9)
 
@@ -187,7 +189,7 @@ def test_the_weight_of_the_homework_prefers_the_worst_price() -> None:
     written /= written.sum()
     assert written[np.argmin(scores)] == written.max() == pytest.approx(0.425, abs=1e-3)
     assert written[np.argmax(scores)] == written.min() == pytest.approx(0.113, abs=1e-3)
-    right = em_law(scores, ExponentialMechanism(epsilon=2, sensitivity=max(PRICES)).scale)
+    right = em_distribution(scores, ExponentialMechanism(epsilon=2, sensitivity=max(PRICES)).scale)
     assert right[np.argmax(scores)] == right.max() == pytest.approx(0.424091140737, abs=1e-12)
 
 
@@ -195,6 +197,6 @@ def test_the_homework_states_the_accuracy_of_the_exponential_mechanism() -> None
     """Row 4.67: On the auction, for every t: the revenue is below OPT - (Δ/ε)(ln 4 + t) with
     probability e^{-t} at most."""
     scores = np.array([float(revenue(BIDS, price)) for price in PRICES])
-    law = em_law(scores, 0.1)
+    distribution = em_distribution(scores, 0.1)
     for t in np.linspace(0, 30, 61):
-        assert law[scores < 4 - 0.1 * (math.log(4) + t)].sum() <= math.exp(-t)
+        assert distribution[scores < 4 - 0.1 * (math.log(4) + t)].sum() <= math.exp(-t)

@@ -29,8 +29,8 @@ def _close(found: float, truth: float, digits: float = 1e-9) -> bool:
     return abs(found - truth) <= digits * abs(truth)
 
 
-def _reports_law(ones: int, size: int, bias: float) -> np.ndarray:
-    """The exact law of the number of 1s among the reports, when `ones` of `size` people have a 1."""
+def _reports_distribution(ones: int, size: int, bias: float) -> np.ndarray:
+    """The exact distribution of the number of 1s among the reports, when `ones` of `size` people have a 1."""
     yes = stats.binom.pmf(np.arange(ones + 1), ones, 0.5 + bias)
     no = stats.binom.pmf(np.arange(size - ones + 1), size - ones, 0.5 - bias)
     return np.convolve(yes, no)
@@ -40,7 +40,7 @@ def _failure(size: int, bias: float, error: float) -> float:
     """The greatest chance, over all data, that the debiased mean is off by more than `error`."""
     shares = (np.arange(size + 1) / size - (0.5 - bias)) / (2 * bias)
     return max(
-        float(_reports_law(ones, size, bias)[np.abs(shares - ones / size) > error + 1e-12].sum())
+        float(_reports_distribution(ones, size, bias)[np.abs(shares - ones / size) > error + 1e-12].sum())
         for ones in range(0, size + 1, max(1, size // 8))
     )
 
@@ -66,7 +66,7 @@ def test_the_debiased_mean(ones: int) -> None:
     """Row 4.3: Unbiased, with variance (1 - 4d²)/(16 d² n) whatever the data."""
     size, d = 5, 0.1
     shares = np.array([TENTH.estimate(np.arange(size) < named).shares[1] for named in range(size + 1)])
-    law = _reports_law(ones, size, d)
+    law = _reports_distribution(ones, size, d)
     assert _close(float(law @ shares) + 1, ones / size + 1)
     truth = (1 - 4 * d * d) / (16 * d * d * size)
     assert _close(float(law @ (shares - ones / size) ** 2), truth)
@@ -133,7 +133,7 @@ def test_the_error_holds_for_the_debiased_mean_only() -> None:
     """Row 4.10."""
     size, d = 1_000, 0.1
     claimed = 1 / (d * math.sqrt(size))
-    law = _reports_law(0, size, d)
+    law = _reports_distribution(0, size, d)
     assert float(law[np.arange(size + 1) / size >= claimed].sum()) > 0.99
     assert _failure(size, d, claimed) <= 1 / 16
 
@@ -339,13 +339,13 @@ def test_the_tail_of_one_count(t: float) -> None:
 def test_the_union_bound() -> None:
     """Row 4.31: k = 100, noise 2/ε: beyond (10 + ln k)/ε lies some count with chance 0.0652, not
     4.54e-5; doubled, 4.54e-5."""
-    k, promised = 100, math.exp(-10)
+    k, guaranteed = 100, math.exp(-10)
     noise = queries.histogram(range(k)).laplace(epsilon=1, relation="replace").noise
     threshold = 10 + math.log(k)
     assert noise.tail(threshold) == pytest.approx(0.0652, rel=2e-2)
-    assert noise.tail(threshold) > 1000 * promised
-    assert noise.tail(2 * threshold) == pytest.approx(promised, rel=3e-2)
-    assert _close(-math.expm1(k * math.log1p(-math.exp(-threshold))), promised, 1e-3)
+    assert noise.tail(threshold) > 1000 * guaranteed
+    assert noise.tail(2 * threshold) == pytest.approx(guaranteed, rel=3e-2)
+    assert _close(-math.expm1(k * math.log1p(-math.exp(-threshold))), guaranteed, 1e-3)
 
 
 def test_the_error_grows_with_the_logarithm() -> None:
@@ -407,13 +407,13 @@ def test_ten_times_log_k_is_too_little_for_few_counts() -> None:
     def failure(k: int, threshold: float, scale: float) -> float:
         return -math.expm1(k * math.log1p(-math.exp(-threshold / scale)))
 
-    promised = math.exp(-10)
+    guaranteed = math.exp(-10)
     assert _close(failure(2, 10 * math.log(2), 1), 0.00195, 1e-2)
     assert _close(failure(3, 10 * math.log(3), 1), 5.08e-5, 1e-2)
     assert _close(failure(12, 10 * math.log(12), 2), 4.82e-5, 1e-2)
     for scale, enough in ((1, 4), (2, 13)):
-        found = {k for k in range(2, 200) if failure(k, 10 * math.log(k), scale) > promised}
+        found = {k for k in range(2, 200) if failure(k, 10 * math.log(k), scale) > guaranteed}
         assert found == set(range(2, enough))
-        assert all(failure(k, scale * (10 + math.log(k)), scale) <= promised for k in range(2, 200))
+        assert all(failure(k, scale * (10 + math.log(k)), scale) <= guaranteed for k in range(2, 200))
     noise = queries.histogram([0, 1]).laplace(epsilon=1).noise
     assert noise.tail(10 * math.log(2)) == pytest.approx(0.00195, rel=2e-2)

@@ -121,7 +121,7 @@ def test_the_last_line_loses_a_root() -> None:
 
 
 def test_the_multiplicative_distance_needs_a_rule_for_nothing_over_nothing() -> None:
-    """Row 2.9: Outcomes that neither law reaches do not count; it is the greater of the two greatest
+    """Row 2.9: Outcomes that neither distribution reaches do not count; it is the greater of the two greatest
     losses."""
     p, q = [0.5, 0.5, 0.0], [0.4, 0.6, 0.0]
     events = [s for size in (1, 2, 3) for s in itertools.combinations(range(3), size)]
@@ -161,7 +161,7 @@ def test_the_letter_is_a_scale() -> None:
 
 def test_the_parameter_of_the_algorithm_is_the_privacy() -> None:
     """Row 2.13: Called a scale parameter there; the scale is 1/(mε). Taking ε itself for the scale
-    promises 1/(mε) instead."""
+    guarantees 1/(mε) instead."""
     m, epsilon = 20, 0.5
     right = Laplace(scale=1 / (m * epsilon), sensitivity=1 / m, **REPLACE)
     assert right.guarantee.epsilon(delta=0) == pytest.approx(epsilon, rel=2e-3)

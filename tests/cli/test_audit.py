@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet audit`: exit code 5 for a promise that is not kept, 0 for one that is not refuted."""
+"""`discreet audit`: exit code 5 for a guarantee that is not kept, 0 for one that is not refuted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ladder: its exact law on all small graphs, its sampler against that law, and ladders that are wrong."""
+"""The ladder: its exact distribution on all small graphs, its sampler against that distribution, and ladders that are wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.statistical.fit import accepts
 NODES = 5
 
 
-def law(widths: list[int], rate: float, reach: int) -> np.ndarray:
+def distribution(widths: list[int], rate: float, reach: int) -> np.ndarray:
     """P(place) for place = 0 … reach: rung by rung, the last width for ever."""
     weights, total = [1.0], 1.0
     rung = 0
@@ -53,12 +53,12 @@ def worst_loss(kind: str, rate: float, floor: int, levels=lambda levels: levels)
     worst = 0.0
     for one, other in situations(kind):
         gap = abs(one[0] - other[0])
-        laws = []
+        distributions = []
         for _, exact in (one, other):
             widths = [max(level, floor) for level in levels(exact)]
-            laws.append((widths, sum(widths) + 4 * widths[-1]))
-        reach = max(laws[0][1], laws[1][1])
-        first, second = (law(widths, rate, reach + gap) for widths, _ in laws)
+            distributions.append((widths, sum(widths) + 4 * widths[-1]))
+        reach = max(distributions[0][1], distributions[1][1])
+        first, second = (distribution(widths, rate, reach + gap) for widths, _ in distributions)
         places = np.arange(-reach, reach + 1)
         ratio = np.log(first[np.abs(places)]) - np.log(second[np.abs(places + gap)])
         mirrored = np.log(first[np.abs(places)]) - np.log(second[np.abs(places - gap)])
@@ -109,8 +109,8 @@ def test_the_usual_floor_keeps_seven_eighths_of_epsilon():
         assert 1 / Ladder(TriangleCount(10**6), epsilon=epsilon).scale >= 0.875 * epsilon
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
-def test_the_sampler_has_the_law_and_no_law_nearby():
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
+def test_the_sampler_has_the_distribution_and_no_distribution_nearby():
     ladder = Ladder(TriangleCount(40), epsilon=1.0, floor=2)
     local = LocalSensitivity([1, 3, 4, 8, *range(9, 39)], 38)
     widths, rate = [max(2, level) for level in local.levels], 1 / ladder.scale
@@ -118,7 +118,7 @@ def test_the_sampler_has_the_law_and_no_law_nearby():
 
     def by(factor):
         reach = int(np.abs(samples).max())
-        exact = law(widths, rate * factor, reach)
+        exact = distribution(widths, rate * factor, reach)
         return lambda k: exact[np.abs(k)]
 
     accepts(samples, by(1), by(1 - WRONG), by(1 + WRONG))

@@ -47,7 +47,7 @@ def test_a_measure_moves_by_one_and_bounds_the_local_sensitivity(count):
         assert count.sensitivity(graph).at(0) <= count.sensitivity_below(measure) <= count.cap
 
 
-def joint_law(mechanism, count: int, measure: int, margin: int) -> np.ndarray:
+def joint_distribution(mechanism, count: int, measure: int, margin: int) -> np.ndarray:
     """P(bound, answer) over the bounds 1 … cap (rows) and the answers -400 … 400 (columns)."""
     guided = mechanism.release
     places = np.arange(-600, 601)
@@ -68,7 +68,7 @@ def worst_delta(mechanism, margin: int) -> float:
     known = [(count.exact(graph), count.measure(graph)) for graph in small.graphs(NODES)]
     worst = 0.0
     for one, other in {(known[a], known[b]) for a, b in small.neighbours(NODES)}:
-        p, q = (joint_law(mechanism, *side, margin) for side in (one, other))
+        p, q = (joint_distribution(mechanism, *side, margin) for side in (one, other))
         for first, second in ((p, q), (q, p)):
             worst = max(worst, float(np.maximum(0, first - math.exp(epsilon) * second).sum()))
     return worst

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promises of tests/chance.py: repeated noise is repeated, fresh noise is stated, and the sum of chances is bounded.
+"""The guarantees of tests/chance.py: repeated noise is repeated, fresh noise is stated, and the sum of chances is bounded.
 
 Small files of tests are run by a pytest of their own, with this project's hooks and nothing else of it.
 """

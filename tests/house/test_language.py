@@ -32,6 +32,7 @@ PUBLIC = [
     "discreet.plot",
     "discreet.privacy",
     "discreet.session",
+    "discreet.streams",
     "discreet.tables",
     "discreet.testing",
 ]

@@ -142,9 +142,12 @@ def test_two_dimensions_with_other_records_across() -> None:
         ([(0.6, 0.8), (-0.8, 0.6)], (1.0, -2.0)),
         ([(0.0, 1.0), (0.7, -0.7), (0.1, 0.1)], (-3.0, 0.0)),
     ):
-        laws = [_plane(w, [*rows, *new], pull, 1 / kappa, 1 / mu) for new in ([], [(1.0, 0.0)])]
+        distributions = [_plane(w, [*rows, *new], pull, 1 / kappa, 1 / mu) for new in ([], [(1.0, 0.0)])]
         for at in (0.2, epsilon, 2.0):
-            found = max(_gap(laws[0], laws[1], at, area), _gap(laws[1], laws[0], at, area))
+            found = max(
+                _gap(distributions[0], distributions[1], at, area),
+                _gap(distributions[1], distributions[0], at, area),
+            )
             assert found <= curve.delta(at) * (1 + 1e-3)
 
 
@@ -177,14 +180,14 @@ def test_other_losses_and_replaced_records_are_never_above_theirs(
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_the_softmax_of_three_classes_is_never_above_its_curve(*, replaced: bool) -> None:
-    """One feature, three classes. The sum of the weights has the same law for all, so a plane is integrated."""
+    """One feature, three classes. The sum of the weights has the same distribution for all, so a plane is integrated."""
     mu, shift, classes = 0.5, 0.5, 3
     sigma, ridge = 1 / mu, _least_ridge(Softmax, classes, shift)
     axis = np.linspace(-26, 26, 241)
     v = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     basis = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
 
-    def law(records: list[tuple[float, int]], pull: tuple[float, float]) -> Reals:
+    def distribution(records: list[tuple[float, int]], pull: tuple[float, float]) -> Reals:
         push, bend = np.array(pull) - ridge * v, np.tile(ridge * np.eye(2), (len(v), 1, 1))
         for x, label in records:
             p = softmax(x * v @ basis, axis=1)
@@ -199,8 +202,8 @@ def test_the_softmax_of_three_classes_is_never_above_its_curve(*, replaced: bool
     area = (axis[1] - axis[0]) ** 2
     for rest in ([], [(1.0, 1), (-0.5, 2)]):
         for pull in ((0.0, 0.0), (3.0, -2.0)):
-            one = law([*rest, (1.0, 0)], pull)
-            other = law([*rest, (-1.0, 0)] if replaced else list(rest), pull)
+            one = distribution([*rest, (1.0, 0)], pull)
+            other = distribution([*rest, (-1.0, 0)] if replaced else list(rest), pull)
             for at in (0.0, 0.5, 1.5):
                 assert max(_gap(one, other, at, area), _gap(other, one, at, area)) <= curve.delta(at) * (
                     1 + 1e-3

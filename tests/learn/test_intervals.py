@@ -48,10 +48,10 @@ def scores(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_errors_have_the_stated_spread_and_no_other(scores: Any, which: int) -> None:
     ours = scores[0][:, which]
-    law = stats.chi2(RUNS)
+    distribution = stats.chi2(RUNS)
     for factor, fits in ((1.0, True), (1 + 2 * WRONG, False), (1 - 2 * WRONG, False)):
         square = float(((ours * factor) ** 2).sum())
-        assert bool(2 * min(law.cdf(square), law.sf(square)) > ALPHA) is fits
+        assert bool(2 * min(distribution.cdf(square), distribution.sf(square)) > ALPHA) is fits
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])

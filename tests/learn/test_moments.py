@@ -48,7 +48,7 @@ def test_the_noise_is_mirrored() -> None:
     assert len(set(noise[np.triu_indices(40)].tolist())) > 100
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 def test_the_diagonal_has_the_stated_noise() -> None:
     accepts_only(
         lambda s, n: np.concatenate([np.diag(symmetric_noise(4, s)) for _ in range(n // 4)]),
@@ -58,7 +58,7 @@ def test_the_diagonal_has_the_stated_noise() -> None:
     )
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 def test_the_rest_has_half_its_variance() -> None:
     def off(scale: float, count: int) -> np.ndarray:
         return symmetric_noise(math.isqrt(2 * count) + 1, scale * math.sqrt(2))[

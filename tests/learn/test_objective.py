@@ -134,7 +134,7 @@ def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.Mo
     assert len(parts) == 2
 
 
-def test_the_law_of_the_answer_without_rows() -> None:
+def test_the_distribution_of_the_answer_without_rows() -> None:
     """N(0, σ²/Λ²) in each weight: 1,200 draws are within 13 % of it at α = 1e-9, and would not be of 20 % less."""
     problem = problem_of([], [], Logistic())
     plan = _plan_for(problem)

@@ -66,8 +66,8 @@ def test_the_mean_has_the_noise_that_the_budget_says() -> None:
     model = StandardScaler(epsilon=1.0, delta=1e-5, bounds=(-1, 1), relation="replace")
     squares = sum(float((model.fit(rows).mean_ ** 2).sum()) for _ in range(30)) * (4000 / spread) ** 2
     for factor, fits in ((1.0, True), (1 + WRONG, False), (1 - WRONG, False)):
-        law = stats.chi2(30 * 60)
-        extreme = 2 * min(law.cdf(squares * factor**2), law.sf(squares * factor**2))
+        distribution = stats.chi2(30 * 60)
+        extreme = 2 * min(distribution.cdf(squares * factor**2), distribution.sf(squares * factor**2))
         assert bool(extreme > ALPHA) is fits
 
 

@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 
 @dataclass(frozen=True)
 class Small:
-    """A mechanism with few outcomes: what it is said to be, and its two laws."""
+    """A mechanism with few outcomes: what it is said to be, and its two distributions."""
 
     guarantee: Guarantee
     p: tuple[float, ...]

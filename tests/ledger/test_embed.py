@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mechanism costs in each lane, against closed forms in high precision and against enumerated laws."""
+"""What a mechanism costs in each lane, against closed forms in high precision and against enumerated distributions."""
 
 from __future__ import annotations
 

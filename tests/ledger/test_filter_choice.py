@@ -15,7 +15,7 @@ from discreet.ledger.filters import Filter
 from discreet.ledger.limit import pay_row
 from discreet.ledger.pricing import Track
 
-laws = settings(max_examples=800, deadline=None)
+many_examples = settings(max_examples=800, deadline=None)
 WHOLE = Fraction(1)
 GREATEST = Fraction(1.7976931348623157e308)
 
@@ -131,14 +131,14 @@ def _amount(total, spent):
     return st.one_of(towards, towards, towards, st.just(math.inf), sizes)
 
 
-@laws
+@many_examples
 @given(situations())
 def test_floats_choose_what_fractions_choose(situation):
     limit, state, cost, share = situation
     assert limit.pay_best(state, cost, share) == exact(limit, state, cost, share)
 
 
-@laws
+@many_examples
 @given(situations())
 def test_what_floats_leave_out_is_closed_or_beaten(situation):
     limit, state, cost, share = situation

@@ -350,7 +350,7 @@ def test_states_and_costs_of_another_limit_are_refused():
 
 
 def test_a_stored_limit_is_proved_again():
-    """Constants that promise more than they keep are not read back."""
+    """Constants that guarantee more than they keep are not read back."""
     data = Limit.filter(epsilon=1, delta=1e-6, kind="tracks").to_dict()
     pure, renyi = data["lanes"]
     wide = {**renyi, "total": str(Fraction(renyi["total"]) + Fraction(1, 1 << 70))}

@@ -382,7 +382,7 @@ def test_shares_choose_together():
         limit.admit(limit.start(), limit.cost(privacy.approximate(0.6, 1e-8)), asker=Asker(analyst="ana"))
 
 
-def test_reserved_shares_of_basic_composition_promise_their_delta():
+def test_reserved_shares_of_basic_composition_guarantee_their_delta():
     limit = Limit.filter(epsilon=1, delta=1e-6, kind="basic", analysts={"ana": 0.5}, reserved=True)
     assert limit.guarantee_to("ana") == privacy.approximate(0.5, 5e-7)
 

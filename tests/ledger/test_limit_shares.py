@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares: who is refused because of whom, and what is promised to whom."""
+"""Shares: who is refused because of whom, and what is guaranteed to whom."""
 
 from __future__ import annotations
 

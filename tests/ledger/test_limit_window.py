@@ -103,7 +103,7 @@ def test_each_limit_is_charged_at_its_own_order():
         assert float(state.under(prefix)[track.name]) == pytest.approx(track.order / 800)
 
 
-def test_without_a_lifetime_nothing_is_promised_for_life():
+def test_without_a_lifetime_nothing_is_guaranteed_for_life():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month")
     assert limit.guarantee is None
     assert any("no guarantee" in line for line in limit.describe())

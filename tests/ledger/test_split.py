@@ -14,7 +14,7 @@ from discreet.errors import LedgerDamaged
 from discreet.ledger import Asker, Ledger, Limit, chain
 from discreet.ledger.split import BodySplitter, split_body
 
-laws = settings(max_examples=400, deadline=None)
+many_examples = settings(max_examples=400, deadline=None)
 HASH = "0123456789abcdef" * 4
 
 STRANGE = [
@@ -107,7 +107,7 @@ def check_against_json(text):
     return True
 
 
-@laws
+@many_examples
 @given(bodies)
 def test_a_row_check_against_json(body):
     check_against_json(chain.canonical(body))
@@ -143,7 +143,7 @@ SOME = [
 ]
 
 
-@laws
+@many_examples
 @given(st.fixed_dictionaries(dict.fromkeys(TEXTS, maybe)), st.sampled_from(SOME))
 def test_whatever_is_asked_takes_the_fast_way(said, some):
     assert check_against_json(chain.canonical(PLAIN | said | some))
@@ -173,7 +173,7 @@ def test_a_row_that_was_changed_says_what_json_says_or_goes_the_slow_way(data, s
     check_against_json(changed)
 
 
-@laws
+@many_examples
 @given(st.data())
 def test_a_splitter_says_of_many_rows_what_a_row_says_alone(data):
     splitter = BodySplitter()
@@ -195,7 +195,7 @@ def test_a_splitter_gives_equal_prices_as_the_same_objects():
     assert split_body(chain.canonical(PLAIN))["cost"] is not first["cost"]
 
 
-@laws
+@many_examples
 @given(st.data())
 def test_a_key_that_comes_twice_goes_the_slow_way(data):
     parts = [f'"{name}":{chain.canonical(value)}' for name, value in (PLAIN | SOME[-1]).items()]
@@ -266,7 +266,7 @@ def test_a_letter_that_was_changed_is_found(rows):
                 chain.read_row(row._replace(body=row.body[:at] + letter + row.body[at + 1 :]))
 
 
-@laws
+@many_examples
 @given(bodies)
 @example(PLAIN)
 def test_a_row_with_a_right_hash_is_read_or_refused_as_by_json_alone(body):

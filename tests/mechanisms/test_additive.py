@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additive noise: the promise is kept by the law that is drawn, on any input, and the error bars are true."""
+"""Additive noise: the guarantee is kept by the distribution that is drawn, on any input, and the error bars are true."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ ALL = [
 ]
 
 
-def _probabilities(law_of, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def _probabilities(distribution_of, scale: float) -> tuple[np.ndarray, np.ndarray]:
     support = np.arange(-4000, 4001)
-    return support, law_of(support, scale)
+    return support, distribution_of(support, scale)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.3, 1 / 3, 1, 2.7, 40])
 @pytest.mark.parametrize("sensitivity", [1, 0.1, 1 / 3, 3, 2.0**-60, 2.0**60, Fraction(2, 7)])
 @pytest.mark.parametrize("dimension", [None, 3, 100])
-def test_the_promise_of_laplace_is_never_above_what_was_asked(epsilon, sensitivity, dimension) -> None:
-    promised = Laplace(epsilon=epsilon, sensitivity=sensitivity, dimension=dimension).guarantee
-    assert epsilon * (1 - 1e-9) <= promised.epsilon(delta=0) <= epsilon
+def test_the_guarantee_of_laplace_is_never_above_what_was_asked(epsilon, sensitivity, dimension) -> None:
+    guaranteed = Laplace(epsilon=epsilon, sensitivity=sensitivity, dimension=dimension).guarantee
+    assert epsilon * (1 - 1e-9) <= guaranteed.epsilon(delta=0) <= epsilon
 
 
 @pytest.mark.parametrize("sensitivity", [1, 0.1, 5])
 @pytest.mark.parametrize("dimension", [None, 7])
 @pytest.mark.parametrize("kind", [Gaussian, DiscreteGaussian])
-def test_the_promise_of_a_gaussian_is_never_above_what_was_asked(kind, sensitivity, dimension) -> None:
+def test_the_guarantee_of_a_gaussian_is_never_above_what_was_asked(kind, sensitivity, dimension) -> None:
     words = {"sensitivity": sensitivity, "dimension": dimension}
     assert 0.2 * (1 - 1e-6) <= kind(rho=0.2, **words).guarantee.concentrated() <= 0.2
     for epsilon, delta in ((0.1, 1e-6), (1, 1e-9), (8, 0.01)):
@@ -78,16 +78,16 @@ def test_the_grid_costs_almost_no_noise() -> None:
 @pytest.mark.parametrize(
     "mechanism", [Geometric(epsilon=0.5, sensitivity=2), DiscreteGaussian(scale=3, sensitivity=2)]
 )
-def test_the_promise_is_the_exact_curve_of_the_law(mechanism) -> None:
-    law_of = fit.discrete_laplace if isinstance(mechanism, Geometric) else fit.discrete_gaussian
-    support, p = _probabilities(law_of, mechanism.distribution.scale)
-    q = law_of(support - 2, mechanism.distribution.scale)
+def test_the_guarantee_is_the_exact_curve_of_the_distribution(mechanism) -> None:
+    distribution_of = fit.discrete_laplace if isinstance(mechanism, Geometric) else fit.discrete_gaussian
+    support, p = _probabilities(distribution_of, mechanism.distribution.scale)
+    q = distribution_of(support - 2, mechanism.distribution.scale)
     for epsilon in (0.0, 0.2, 0.6, 0.9):
         assert mechanism.guarantee.delta(epsilon) == pytest.approx(hockey_stick(p, q, epsilon), rel=1e-8)
 
 
 def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
-    """All moves of a two-dimensional vector by at most four cells, against the promise."""
+    """All moves of a two-dimensional vector by at most four cells, against the guarantee."""
     mechanism = Geometric(scale=3.0, sensitivity=4, dimension=2)
     support = np.arange(-120, 121)
     one = {move: fit.discrete_laplace(support - move, 3.0) for move in range(5)}
@@ -106,20 +106,20 @@ def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
     st.floats(0, 1),
     st.sampled_from([m for m in ALL if type(m) in (Laplace, Gaussian)]),
 )
-def test_rounding_never_moves_neighbours_further_apart_than_promised(value, share, mechanism) -> None:
+def test_rounding_never_moves_neighbours_further_apart_than_guaranteed(value, share, mechanism) -> None:
     far = Fraction(value) + Fraction(share) * Fraction(mechanism.sensitivity)
-    promised = mechanism.guarantee
+    guaranteed = mechanism.guarantee
     paid = (
-        promised.sensitivity
+        guaranteed.sensitivity
         if isinstance(mechanism, Laplace)
-        else mechanism.distribution.scale / promised.noise
+        else mechanism.distribution.scale / guaranteed.noise
     )
     assert abs(mechanism.grid.cells(far) - mechanism.grid.cells(value)) <= paid
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 @pytest.mark.parametrize(
-    ("mechanism", "law_of"),
+    ("mechanism", "distribution_of"),
     [
         (Laplace(epsilon=2, sensitivity=0.25), fit.discrete_laplace),
         (Gaussian(rho=2, sensitivity=0.25), fit.rounded_gaussian),
@@ -127,7 +127,7 @@ def test_rounding_never_moves_neighbours_further_apart_than_promised(value, shar
         (DiscreteGaussian(scale=4.0, sensitivity=1), fit.discrete_gaussian),
     ],
 )
-def test_what_is_drawn_has_the_promised_law(mechanism, law_of) -> None:
+def test_what_is_drawn_has_the_guaranteed_distribution(mechanism, distribution_of) -> None:
     """On the grid of one number, drawn as an array; fine grids are compared in blocks of cells."""
     block = 1 if mechanism.grid.exponent == 0 else 64
     scale = mechanism.distribution.scale
@@ -137,7 +137,7 @@ def test_what_is_drawn_has_the_promised_law(mechanism, law_of) -> None:
 
     def law(k, wide):
         starts = np.arange(k[0] * block, (k[-1] + 1) * block)
-        return law_of(starts, wide * block).reshape(-1, block).sum(axis=1)
+        return distribution_of(starts, wide * block).reshape(-1, block).sum(axis=1)
 
     fit.accepts_only(sampler, law, scale / block, MANY)
 
@@ -160,14 +160,14 @@ def test_the_error_is_true_and_not_a_step_too_large(mechanism, confidence) -> No
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "law_of"),
+    ("mechanism", "distribution_of"),
     [
         (Geometric(scale=3.3, sensitivity=1), fit.discrete_laplace),
         (DiscreteGaussian(scale=3.3, sensitivity=1), fit.discrete_gaussian),
     ],
 )
-def test_tails_are_those_of_the_law(mechanism, law_of) -> None:
-    support, p = _probabilities(law_of, 3.3)
+def test_tails_are_those_of_the_distribution(mechanism, distribution_of) -> None:
+    support, p = _probabilities(distribution_of, 3.3)
     for k in (0, 1, 5, 20):
         exact = float(p[np.abs(support) > k].sum())
         assert exact <= mechanism.tail(k) <= exact * (1 + 1e-9)

@@ -38,11 +38,11 @@ def holdout(**changed):
     return Thresholdout(**(given | changed))
 
 
-# --- what is promised ---------------------------------------------------------------------------------------
+# --- what is guaranteed ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 3, 100, 12_345])
-def test_the_promise_is_never_more_than_was_asked_for(count):
+def test_the_guarantee_is_never_more_than_was_asked_for(count):
     laplace = queries(queries=count, epsilon=0.7)
     assert 0.7 * (1 - 1e-9) <= laplace.guarantee.epsilon(delta=0) <= 0.7
     zcdp = queries(queries=count, epsilon=None, rho=0.03)
@@ -72,7 +72,7 @@ def laplace_mass(scale, reach):
 
 
 def test_a_round_of_the_hold_out_on_every_neighbour():
-    """The exact law of which of three questions ends a round, for all pairs of gaps that a neighbour can cause."""
+    """The exact distribution of which of three questions ends a round, for all pairs of gaps that a neighbour can cause."""
     D, s, T = 1, 1.5, 1
     rho, p_rho = laplace_mass(2 * s, 90)
     nu, p_nu = laplace_mass(4 * s, 180)
@@ -402,7 +402,7 @@ def study(ask, train_ask, features, records):
 
 
 def test_a_hold_out_that_is_asked_in_private_does_not_mislead():
-    """Labels are coin flips, so no model is right more than half the time; the plain hold-out promises 58 % or more."""
+    """Labels are coin flips, so no model is right more than half the time; the plain hold-out guarantees 58 % or more."""
     records, features = 500, 300
     rng = np.random.default_rng(20)
     train, held, fresh = rng.choice([-1.0, 1.0], size=(3, records, features + 1))
@@ -411,13 +411,13 @@ def test_a_hold_out_that_is_asked_in_private_does_not_mislead():
         return lambda question: sum(map(question, data)) / len(data)
 
     naive = study(mean(held), mean(train), features, records)
-    promised, truth = mean(held)(naive), mean(fresh)(naive)
-    assert promised > 0.58
+    guaranteed, truth = mean(held)(naive), mean(fresh)(naive)
+    assert guaranteed > 0.58
     assert abs(truth - 0.5) < 0.06
 
     rule = Thresholdout(records=records, threshold=0.1, overfits=10, queries=features + 1, epsilon=16)
     with testing.seeded(20), rule.open(train=list(train), holdout=list(held)) as talk:
         careful = study(talk.ask, mean(train), features, records)
         told = talk.ask(careful)
-    assert abs(told - 0.5) < promised - 0.5
+    assert abs(told - 0.5) < guaranteed - 0.5
     assert abs(told - mean(fresh)(careful)) < 0.06

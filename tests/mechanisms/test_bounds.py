@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private bounds: the law of the answer, computed exactly for all small histograms; and what is built on them."""
+"""Private bounds: the distribution of the answer, computed exactly for all small histograms; and what is built on them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def small(relation, **words):
 
 
 @RELATIONS
-def test_the_exact_law_keeps_the_guarantee_for_all_small_histograms(relation):
+def test_the_exact_distribution_keeps_the_guarantee_for_all_small_histograms(relation):
     mechanism = small(relation)
     scale, threshold = mechanism._histogram.distribution.scale, mechanism.threshold
     guarantee, worst = mechanism.guarantee, 0.0
@@ -89,12 +89,12 @@ def test_the_exact_law_keeps_the_guarantee_for_all_small_histograms(relation):
                 assert sum(max(0, one[k] - math.exp(at) * other[k]) for k in one) <= guarantee.delta(at)
                 assert sum(max(0, other[k] - math.exp(at) * one[k]) for k in one) <= guarantee.delta(at)
     assert guarantee.epsilon(delta=0) <= 0.8
-    assert worst == pytest.approx(0.8)  # reached, so less noise would break the promise
+    assert worst == pytest.approx(0.8)  # reached, so less noise would break the guarantee
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @RELATIONS
-def test_samples_follow_the_law_and_no_other(relation):
+def test_samples_follow_the_distribution_and_no_other(relation):
     mechanism = small(relation)
     counts = dict.fromkeys(EDGES, 0) | {-2: 3, 1: 4, 0: 2}
     data = [VALUES[place] for place, n in counts.items() for _ in range(n)]

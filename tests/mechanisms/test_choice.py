@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choosing: the laws by enumeration and quadrature, and the promises against all neighbours of small cases."""
+"""Choosing: the distributions by enumeration and quadrature, and the guarantees against all neighbours of small cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from discreet.mechanisms.choice import (
 )
 from discreet.mechanisms.conformance import check_mechanism
 from tests.chance import may_fail
-from tests.finite import em_law, hockey_stick, pf_law
+from tests.finite import em_distribution, hockey_stick, pf_distribution
 from tests.statistical.constants import ALPHA, FEW
 from tests.statistical.fit import accepts
 
@@ -41,10 +41,10 @@ KINDS = {
 }
 
 
-# --- laws, by other means than the race ----------------------------------------------------------------------------
+# --- distributions, by other means than the race ----------------------------------------------------------------------------
 
 
-def noisy_law(scores, scale, noise):
+def noisy_distribution(scores, scale, noise):
     """P(i has the largest noisy score): Gauss and Legendre between the kinks."""
     u = np.asarray(scores, float) / float(scale)
     density, below = {
@@ -59,41 +59,45 @@ def noisy_law(scores, scale, noise):
     nodes, weights = np.polynomial.legendre.leggauss(24)
     at = ((knots[1:] + knots[:-1])[:, None] + np.diff(knots)[:, None] * nodes) / 2
     mass = np.diff(knots)[:, None] / 2 * weights
-    law = []
+    distribution = []
     for i in range(len(u)):
         value = density(at - u[i])
         for j in range(len(u)):
             value = value * (below(at - u[j]) if j != i else 1)
-        law.append(float((value * mass).sum()))
-    return np.array(law)
+        distribution.append(float((value * mass).sum()))
+    return np.array(distribution)
 
 
-def law_of(mechanism, scores):
-    return em_law(scores, mechanism.scale) if mechanism.noise == "gumbel" else pf_or_noisy(mechanism, scores)
+def distribution_of(mechanism, scores):
+    return (
+        em_distribution(scores, mechanism.scale)
+        if mechanism.noise == "gumbel"
+        else pf_or_noisy(mechanism, scores)
+    )
 
 
 def pf_or_noisy(mechanism, scores):
     if mechanism.noise == "exponential":
-        return pf_law(scores, mechanism.scale)
-    return noisy_law(scores, mechanism.scale, mechanism.noise)
+        return pf_distribution(scores, mechanism.scale)
+    return noisy_distribution(scores, mechanism.scale, mechanism.noise)
 
 
-def peeling_law(scores, scale, count):
+def peeling_distribution(scores, scale, count):
     """The ordered choices of `count` exponential mechanisms, each on what is left."""
-    law = {}
+    distribution = {}
     for order in itertools.permutations(range(len(scores)), count):
         chance, left = 1.0, list(range(len(scores)))
         for i in order:
-            chance *= em_law([scores[j] for j in left], scale)[left.index(i)]
+            chance *= em_distribution([scores[j] for j in left], scale)[left.index(i)]
             left.remove(i)
-        law[order] = chance
-    return law
+        distribution[order] = chance
+    return distribution
 
 
 def worst_ratio(mechanism, pairs):
     worst = 0.0
     for one, other in pairs:
-        loss = np.log(law_of(mechanism, one)) - np.log(law_of(mechanism, other))
+        loss = np.log(distribution_of(mechanism, one)) - np.log(distribution_of(mechanism, other))
         worst = max(worst, np.abs(loss).max())
     return worst
 
@@ -116,25 +120,27 @@ def monotone_pairs(size=3):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "law", "noise", "expected"),
+    ("mechanism", "distribution", "noise", "expected"),
     [
         (
             PermuteAndFlip,
-            pf_law,
+            pf_distribution,
             "exponential",
             (0.07424924482905, 0.12783540977227, 0.31801458991782, 0.47990075548086),
         ),
         (
             ExponentialMechanism,
-            em_law,
+            em_distribution,
             "gumbel",
             (0.09415527994057, 0.15523581278674, 0.32863421824842, 0.42197468902427),
         ),
     ],
 )
-def test_a_law_is_that_of_scores_with_its_noise(mechanism, law, noise, expected):
-    assert law(SCORES, mechanism(epsilon=1, sensitivity=1).scale) == pytest.approx(expected, abs=1e-13)
-    assert noisy_law(SCORES, 2, noise) == pytest.approx(expected, abs=1e-12)
+def test_a_distribution_is_that_of_scores_with_its_noise(mechanism, distribution, noise, expected):
+    assert distribution(SCORES, mechanism(epsilon=1, sensitivity=1).scale) == pytest.approx(
+        expected, abs=1e-13
+    )
+    assert noisy_distribution(SCORES, 2, noise) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_auction():
@@ -144,20 +150,22 @@ def test_the_auction():
     assert revenue == [4, 1.01, 3.01, 0]
     auction = ExponentialMechanism(epsilon=2, sensitivity=3.02, candidates=prices)
     expected = [0.424091140737, 0.157571947193, 0.305556228952, 0.112780683118]
-    assert em_law(revenue, auction.scale) == pytest.approx(expected, abs=1e-12)
+    assert em_distribution(revenue, auction.scale) == pytest.approx(expected, abs=1e-12)
     assert auction(revenue).value in prices
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("name", ["em", "pf", "laplace"])
-def test_what_is_drawn_has_the_law_and_not_that_of_half_the_noise(name):
+def test_what_is_drawn_has_the_distribution_and_not_that_of_half_the_noise(name):
     mechanism = KINDS[name](epsilon=1, sensitivity=1)
     half = KINDS[name](epsilon=1, sensitivity=1, monotone=True)
     samples = np.array([mechanism.draw(SCORES) for _ in range(FEW)])
-    accepts(samples, lambda k: law_of(mechanism, SCORES)[k], lambda k: law_of(half, SCORES)[k])
+    accepts(
+        samples, lambda k: distribution_of(mechanism, SCORES)[k], lambda k: distribution_of(half, SCORES)[k]
+    )
 
 
-# --- the promises --------------------------------------------------------------------------------------------------
+# --- the guarantees --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -189,7 +197,7 @@ def test_the_losses_of_the_exponential_mechanism_span_epsilon_at_most(monotone):
     mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=monotone)
     spans, curve = [], 0.0
     for one, other in monotone_pairs() if monotone else general_pairs():
-        p, q = law_of(mechanism, one), law_of(mechanism, other)
+        p, q = distribution_of(mechanism, one), distribution_of(mechanism, other)
         loss = np.log(p) - np.log(q)
         spans.append(loss.max() - loss.min())
         for at in (0.0, 0.3, 0.8):
@@ -203,7 +211,7 @@ def test_permute_and_flip_has_no_bounded_range():
     mechanism = PermuteAndFlip(epsilon=1, sensitivity=1)
     spans = []
     for one, other in general_pairs():
-        loss = np.log(law_of(mechanism, one)) - np.log(law_of(mechanism, other))
+        loss = np.log(distribution_of(mechanism, one)) - np.log(distribution_of(mechanism, other))
         spans.append(loss.max() - loss.min())
     assert max(spans) > 1.1
     assert mechanism.guarantee == privacy.pure(1)
@@ -211,7 +219,7 @@ def test_permute_and_flip_has_no_bounded_range():
 
 def test_permute_and_flip_is_never_worse_in_expectation():
     for u in itertools.product(range(3), repeat=4):
-        assert np.dot(pf_law(u, 2), u) >= np.dot(em_law(u, 2), u) - 1e-12
+        assert np.dot(pf_distribution(u, 2), u) >= np.dot(em_distribution(u, 2), u) - 1e-12
 
 
 def test_a_float_epsilon_is_the_decimal_and_a_float_sensitivity_the_larger_reading():
@@ -230,19 +238,19 @@ def test_one_race_is_repeated_choosing():
     z, step = np.linspace(-45, 60, 420_001, retstep=True)
     density = [np.exp(-(z - a) - np.exp(-(z - a))) for a in u]
     below = [np.exp(-np.exp(-(z - a))) for a in u]
-    for (i, j), chance in peeling_law(SCORES, scale, 2).items():
+    for (i, j), chance in peeling_distribution(SCORES, scale, 2).items():
         rest = math.prod(below[k] for k in range(4) if k not in {i, j})
         found = float((density[j] * rest * (1 - below[i])).sum() * step)
         assert found == pytest.approx(chance, abs=1e-9)
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
-def test_top_k_draws_the_law_of_repeated_choosing():
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
+def test_top_k_draws_the_distribution_of_repeated_choosing():
     mechanism = TopK(epsilon=2, sensitivity=1, count=2)
     assert mechanism.scale == 2
     outcomes = list(itertools.permutations(range(4), 2))
     samples = np.array([outcomes.index(tuple(mechanism.draw(SCORES))) for _ in range(FEW)])
-    right, wrong = peeling_law(SCORES, 2, 2), peeling_law(SCORES, 1, 2)
+    right, wrong = peeling_distribution(SCORES, 2, 2), peeling_distribution(SCORES, 1, 2)
     accepts(
         samples,
         lambda k: np.array([right[outcomes[i]] for i in k]),
@@ -251,13 +259,13 @@ def test_top_k_draws_the_law_of_repeated_choosing():
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-def test_top_k_keeps_its_promise(monotone):
+def test_top_k_keeps_its_guarantee(monotone):
     mechanism = TopK(epsilon=1, sensitivity=1, count=2, monotone=monotone)
     assert mechanism.guarantee == 2 * privacy.exponential(0.5)
     worst = 0.0
     for one, other in monotone_pairs() if monotone else general_pairs():
-        p = np.array(list(peeling_law(one, mechanism.scale, 2).values()))
-        q = np.array(list(peeling_law(other, mechanism.scale, 2).values()))
+        p = np.array(list(peeling_distribution(one, mechanism.scale, 2).values()))
+        q = np.array(list(peeling_distribution(other, mechanism.scale, 2).values()))
         worst = max(worst, np.abs(np.log(p) - np.log(q)).max())
         for at in (0.0, 0.4):
             assert hockey_stick(p, q, at) <= mechanism.guarantee.delta(at) * (1 + 1e-9)
@@ -278,10 +286,10 @@ def test_the_choices_of_top_k_never_cost_more_than_epsilon(count):
 def test_the_winner_is_as_close_as_it_says_in_the_worst_case(name, others, confidence):
     mechanism = KINDS[name](epsilon=1, sensitivity=1)
     gap = mechanism.error(confidence, candidates=others + 1)
-    missed = 1 - law_of(mechanism, (0.0, *[-gap] * others))[0]
+    missed = 1 - distribution_of(mechanism, (0.0, *[-gap] * others))[0]
     assert gap == 0 or missed <= (1 - confidence) * (1 + 1e-6)
     if name == "em" and gap > 0:
-        assert 1 - law_of(mechanism, (0.0, *[-gap * 0.99] * others))[0] > 1 - confidence
+        assert 1 - distribution_of(mechanism, (0.0, *[-gap * 0.99] * others))[0] > 1 - confidence
 
 
 def test_the_error_needs_the_number_of_candidates():
@@ -299,8 +307,8 @@ def test_the_error_needs_the_number_of_candidates():
 def test_each_of_the_k_best_is_close_in_its_round():
     mechanism = TopK(epsilon=1, sensitivity=1, count=2)
     gap = mechanism.error(0.9, candidates=4)
-    law = peeling_law((0, 0, -gap, -gap), mechanism.scale, 2)
-    assert sum(chance for order, chance in law.items() if set(order) != {0, 1}) <= 0.1
+    distribution = peeling_distribution((0, 0, -gap, -gap), mechanism.scale, 2)
+    assert sum(chance for order, chance in distribution.items() if set(order) != {0, 1}) <= 0.1
 
 
 # --- candidates and entry points -----------------------------------------------------------------------------------

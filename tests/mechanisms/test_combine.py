@@ -165,16 +165,16 @@ def logarithmic(k, gamma):
     return np.where(k >= 1, (1 - gamma) ** np.maximum(k, 1) / (np.maximum(k, 1) * -math.log(gamma)), 0.0)
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 @pytest.mark.parametrize("mean", [1.3, 5])
-def test_the_number_of_runs_has_the_logarithmic_law(mean):
+def test_the_number_of_runs_has_the_logarithmic_distribution(mean):
     best = select_best(COUNT, abs, mean_runs=mean)
     counts = np.array([best._runs() for _ in range(MANY // 10)])
     wrong = [best.gamma ** (1 - 2 * WRONG), best.gamma ** (1 + 2 * WRONG)]
     accepts(counts, lambda k: logarithmic(k, best.gamma), *(lambda k, g=g: logarithmic(k, g) for g in wrong))
 
 
-def test_gamma_is_rounded_down_from_the_law_that_is_drawn():
+def test_gamma_is_rounded_down_from_the_distribution_that_is_drawn():
     for mean in (1.01, 2, 10, 333.3, 1e6):
         best = select_best(COUNT, abs, mean_runs=mean)
         exact = -math.expm1(-1 / best.scale)
@@ -183,7 +183,7 @@ def test_gamma_is_rounded_down_from_the_law_that_is_drawn():
         assert (1 / exact - 1) / -math.log(exact) == pytest.approx(mean, rel=1e-4)
 
 
-def winner_law(best: Best, law: dict[int, float]) -> dict[int, float]:
+def winner_distribution(best: Best, law: dict[int, float]) -> dict[int, float]:
     """P(the greatest of K draws), by the generating function log(1 - (1-γ)x) / log γ."""
 
     def upto(x):
@@ -216,13 +216,13 @@ class NoisyBit(Mechanism):
         return data if keep else 1 - data
 
 
-@may_fail(4 * ALPHA, "two laws fit, two do not")
-def test_the_winner_has_the_exact_law_and_the_guarantee_covers_it():
+@may_fail(4 * ALPHA, "two distributions fit, two do not")
+def test_the_winner_has_the_exact_distribution_and_the_guarantee_covers_it():
     best = select_best(NoisyBit(), float, mean_runs=4)
-    laws = {bit: winner_law(best, noisy_bit(1.0)[bit]) for bit in (0, 1)}
+    distributions = {bit: winner_distribution(best, noisy_bit(1.0)[bit]) for bit in (0, 1)}
     for bit in (0, 1):
         draws = np.array([best.draw(bit) for _ in range(MANY // 100)])
-        right, plain = laws[bit], noisy_bit(1.0)[bit]
+        right, plain = distributions[bit], noisy_bit(1.0)[bit]
         accepts(
             draws,
             lambda k, law=right: np.array([law[int(x)] for x in k]),
@@ -230,7 +230,7 @@ def test_the_winner_has_the_exact_law_and_the_guarantee_covers_it():
         )
     for a, b in itertools.permutations((0, 1)):
         for epsilon in (0.0, 0.5, 1.0, 1.5):
-            gap = sum(max(0.0, laws[a][y] - math.exp(epsilon) * laws[b][y]) for y in (0, 1))
+            gap = sum(max(0.0, distributions[a][y] - math.exp(epsilon) * distributions[b][y]) for y in (0, 1))
             assert gap <= best.guarantee.delta(epsilon) + 1e-12
 
 
@@ -264,7 +264,7 @@ def test_a_score_may_be_true_or_false(monkeypatch):
         assert best(0).value == 7
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_candidates_are_drawn_evenly_and_named():
     scores = []
     best = select_best(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A released bound, then an answer: the exact joint law on all small data sets; triangles; predictions by brute force."""
+"""A released bound, then an answer: the exact joint distribution on all small data sets; triangles; predictions by brute force."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def hands(n):
     return 50 * n * (n - 1)
 
 
-def test_the_promise_holds_on_all_sizes_and_is_nearly_used_up():
+def test_the_guarantee_holds_on_all_sizes_and_is_nearly_used_up():
     made = HighProbabilityBound(hands, int, sensitivity=hundredfold, **AMOUNTS)
     assert made.guarantee == privacy.approximate(EPSILON, DELTA)
     assert worst_delta(made, sizes(9)) <= DELTA
@@ -153,8 +153,8 @@ def test_a_posterior_over_finitely_many_candidates():
     for theta in range(-60, 62):
         bound = made._bound_for(theta + made.margin)
         scale = float(made._mechanism_for(bound).scale)
-        laws = [np.exp(np.array(scores) / scale) for scores in (one, other)]
-        p, q = (pmf(theta - 2, made.distribution.scale) * law / law.sum() for law in laws)
+        distributions = [np.exp(np.array(scores) / scale) for scores in (one, other)]
+        p, q = (pmf(theta - 2, made.distribution.scale) * law / law.sum() for law in distributions)
         found += float(np.maximum(0, p - gamma * q).sum())
     assert found <= DELTA
     released = made([0.0, 300.0, 1.0])
@@ -189,9 +189,9 @@ def test_the_interval_is_that_of_the_released_bound():
     assert release.error is None
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("upper", [True, False])
-def test_the_bound_that_is_released_has_its_law(upper):
+def test_the_bound_that_is_released_has_its_distribution(upper):
     made = HighProbabilityBound(float, int, upper=upper, **AMOUNTS)
     middle = 500 + made.margin * (1 if upper else -1)
     samples = np.array([int(made.draw(500).bound) - middle for _ in range(FEW // 4)])

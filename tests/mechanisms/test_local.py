@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local reports: exact laws, exact guarantees, unbiased estimates and intervals that hold, all by enumeration."""
+"""Local reports: exact distributions, exact guarantees, unbiased estimates and intervals that hold, all by enumeration."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ IDS = ["bit", "biased bit", "four answers", "symmetric", "optimised"]
 EACH = pytest.mark.parametrize("device", SMALL, ids=IDS)
 
 
-def _law(device, answer):
-    """The exact law of the report of one answer, by its two chances."""
+def _distribution(device, answer):
+    """The exact distribution of the report of one answer, by its two chances."""
     if isinstance(device, RandomizedResponse):
         return {y: device.truth if y == answer else device.lie for y in range(device.outcomes)}
-    law = {}
+    distribution = {}
     for row in itertools.product((0, 1), repeat=device.outcomes):
         chances = [device.truth if j == answer else device.lie for j in range(device.outcomes)]
-        law[row] = math.prod(c if bit else 1 - c for bit, c in zip(row, chances, strict=True))
-    return law
+        distribution[row] = math.prod(c if bit else 1 - c for bit, c in zip(row, chances, strict=True))
+    return distribution
 
 
-def _laws(device):
-    return [_law(device, answer) for answer in range(device.outcomes)]
+def _distributions(device):
+    return [_distribution(device, answer) for answer in range(device.outcomes)]
 
 
 def _true_delta(device, epsilon):
     """The greatest Σ (P - e^ε Q)₊ over all pairs of answers, in high precision."""
     factor = exp(mpf(epsilon))
-    pairs = itertools.permutations(_laws(device), 2)
+    pairs = itertools.permutations(_distributions(device), 2)
     return max(sum(max(mpf(0), _exact(p[y]) - factor * _exact(q[y])) for y in p) for p, q in pairs)
 
 
@@ -58,12 +58,12 @@ def _exact(chance):
     return mpf(chance.numerator) / mpf(chance.denominator)
 
 
-# --- laws --------------------------------------------------------------------------------------------
+# --- distributions --------------------------------------------------------------------------------------------
 
 
 @EACH
 def test_the_chances_of_a_report_add_up_to_one(device):
-    assert all(sum(law.values()) == 1 for law in _laws(device))
+    assert all(sum(distribution.values()) == 1 for distribution in _distributions(device))
 
 
 @pytest.mark.parametrize("answer", range(4))
@@ -96,7 +96,7 @@ def test_a_report_is_drawn_with_exactly_its_chances(answer):
 
 
 @pytest.mark.parametrize("device", SMALL, ids=IDS)
-def test_many_reports_follow_the_law_and_no_law_close_to_it(device):
+def test_many_reports_follow_the_distribution_and_no_distribution_close_to_it(device):
     answers = np.arange(MANY) % device.outcomes
     reports = device.privatise(answers)
     rows = reports if reports.ndim == 2 else np.eye(device.outcomes, dtype=bool)[reports]
@@ -179,7 +179,7 @@ def test_the_guarantee_holds_for_all_answers_and_wastes_nothing(device):
 
 def _estimates(device, answers):
     """Every list of reports that these answers can have, with its exact chance and its estimate."""
-    for reports in itertools.product(*(_law(device, a).items() for a in answers)):
+    for reports in itertools.product(*(_distribution(device, a).items() for a in answers)):
         chance = math.prod(c for _, c in reports)
         yield chance, device.estimate([list(r) if isinstance(r, tuple) else r for r, _ in reports])
 
@@ -222,7 +222,7 @@ def _estimate_of(device, named, size, confidence):
 @pytest.mark.parametrize("size", [1, 7, 40])
 def test_an_interval_holds_the_share_with_the_stated_chance(device, size):
     """For every true share; each interval may miss with a chance of (1 - confidence) / outcomes."""
-    separate = 1 if len(_law(device, 0)) == 2 else device.outcomes
+    separate = 1 if len(_distribution(device, 0)) == 2 else device.outcomes
     for confidence in (0.5, 0.95):
         missed = 1 - min(_coverages(device, size, confidence))
         assert missed <= (1 - confidence) / separate + 1e-12
@@ -235,7 +235,7 @@ def test_an_interval_is_not_needlessly_wide():
 def test_the_sample_size_keeps_what_it_says():
     for device in SMALL:
         size = device.sample_size(error=0.1, confidence=0.9)
-        separate = 1 if len(_law(device, 0)) == 2 else device.outcomes
+        separate = 1 if len(_distribution(device, 0)) == 2 else device.outcomes
         gap = 0.1 * float(device.truth - device.lie)
         assert size == math.ceil(math.log(2 * separate / 0.1) / (2 * gap * gap))
         shares = (np.arange(size) % device.outcomes).astype(int)

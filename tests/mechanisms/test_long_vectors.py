@@ -19,12 +19,12 @@ ODD = [np.nan, np.inf, -np.inf, -0.0, 5e-324, -5e-324, 1e300, -1e300, 0.5, 1.5, 
 @pytest.fixture
 def silent(monkeypatch):
     """Noise that is zero, so that the way of the numbers can be seen."""
-    for law in (
+    for distribution in (
         distributions.LaplaceDistribution,
         distributions.GaussianDistribution,
         distributions.DiscreteGaussianDistribution,
     ):
-        monkeypatch.setattr(law, "draw", lambda _self, size=None: np.zeros(size, np.int64))
+        monkeypatch.setattr(distribution, "draw", lambda _self, size=None: np.zeros(size, np.int64))
 
 
 def floats():

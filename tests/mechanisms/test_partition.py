@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Naming keys: δ by exact laws of one and two keys, the best chances against mpmath, and what must never leave."""
+"""Naming keys: δ by exact distributions of one and two keys, the best chances against mpmath, and what must never leave."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOISES = ["truncated", "laplace", "gaussian"]
 EPSILON, DELTA = 1.0, 1e-3
 
 
-# --- laws ----------------------------------------------------------------------------------------------------------
+# --- distributions ----------------------------------------------------------------------------------------------------------
 
 
 def truncated(k, scale, limit):
@@ -37,7 +37,7 @@ def truncated(k, scale, limit):
     return np.where(np.abs(k) <= limit, np.exp(-np.abs(k) / scale), 0) / weights.sum()
 
 
-def noise_law(mechanism, k):
+def noise_distribution(mechanism, k):
     if mechanism.noise == "truncated":
         return truncated(k, mechanism.distribution.scale, mechanism.distribution.limit)
     return {"laplace": discrete_laplace, "gaussian": rounded_gaussian}[mechanism.noise](
@@ -45,7 +45,7 @@ def noise_law(mechanism, k):
     )
 
 
-def law_of_key(mechanism, users, top):
+def distribution_of_key(mechanism, users, top):
     """P(not named), then P(named with count c) for c = threshold … top; for keys alone the last is P(named)."""
     if isinstance(mechanism, PartitionSelection):
         named = mechanism.chance(users) if users else 0.0
@@ -53,7 +53,7 @@ def law_of_key(mechanism, users, top):
     if not users:
         return np.array([1.0, *np.zeros(top + 1 - mechanism.threshold)])
     counts = np.arange(mechanism.threshold, top + 1)
-    named = noise_law(mechanism, counts - users)
+    named = noise_distribution(mechanism, counts - users)
     return np.array([1 - named.sum(), *named])
 
 
@@ -61,7 +61,7 @@ def worst_delta(mechanism, epsilon, keys=1, most=40, top=None):
     """The greatest H over all numbers of users of the keys that one user has, and both directions."""
     if top is None:
         top = most + 60
-    laws = [law_of_key(mechanism, users, top) for users in range(most + 1)]
+    laws = [distribution_of_key(mechanism, users, top) for users in range(most + 1)]
     worst = 0.0
     for users in itertools.combinations_with_replacement(range(1, most + 1), keys):
         p, q = laws[users[0]], laws[users[0] - 1]
@@ -102,7 +102,7 @@ def test_the_threshold_is_the_least_that_delta_allows(noise, at_most):
 
     def leak(threshold):
         far = np.arange(threshold - 1, threshold + 20_000)
-        one = float(noise_law(mechanism, far).sum())
+        one = float(noise_distribution(mechanism, far).sum())
         return 1 - (1 - one) ** at_most
 
     assert leak(mechanism.threshold) <= DELTA
@@ -122,7 +122,7 @@ def test_a_strict_inequality_read_as_an_inclusive_one_would_break_delta():
 
 def test_rows_instead_of_users_would_break_delta():
     mechanism = StabilityHistogram(epsilon=EPSILON, delta=DELTA, noise="laplace")
-    lone_with_three_rows = law_of_key(mechanism, 3, 100)[1:].sum()
+    lone_with_three_rows = distribution_of_key(mechanism, 3, 100)[1:].sum()
     assert lone_with_three_rows > 2 * DELTA
 
 
@@ -166,7 +166,7 @@ def test_needed_users_are_those_of_the_table():
 def test_a_group_on_one_key_is_covered(which, size):
     mechanism = mechanisms()[which]
     group = mechanism.guarantee_at(distance=size)
-    p, q = law_of_key(mechanism, size, 100), law_of_key(mechanism, 0, 100)
+    p, q = distribution_of_key(mechanism, size, 100), distribution_of_key(mechanism, 0, 100)
     at = size * EPSILON
     assert max(hockey_stick(p, q, at), hockey_stick(q, p, at)) <= group.delta(at)
 
@@ -176,14 +176,14 @@ def test_a_leak_beside_the_noise_is_grouped_as_a_whole():
     mechanism = StabilityHistogram(epsilon=EPSILON, delta=DELTA, noise="laplace")
     sum_of_parts = privacy.leaky(DELTA) + privacy.discrete_laplace(1 / EPSILON)
     assert worst_delta(mechanism, EPSILON) <= sum_of_parts.delta(EPSILON)
-    p, q = law_of_key(mechanism, 4, 100), law_of_key(mechanism, 0, 100)
+    p, q = distribution_of_key(mechanism, 4, 100), distribution_of_key(mechanism, 0, 100)
     leak_alone = 1 - (1 - DELTA) ** 4
     part_by_part = privacy.leaky(leak_alone) + privacy.discrete_laplace(1 / EPSILON, sensitivity=4)
     found = hockey_stick(p, q, 4 * EPSILON)
     assert part_by_part.delta(4 * EPSILON) < found <= sum_of_parts.group(4).delta(4 * EPSILON)
 
 
-def test_groups_are_not_promised_anything_by_concentrated_selection():
+def test_groups_are_not_guaranteed_anything_by_concentrated_selection():
     with pytest.raises(UnsupportedGuarantee):
         StabilityHistogram(rho=0.1, delta=DELTA).guarantee_at(distance=2)
 
@@ -252,19 +252,19 @@ def test_truncated_noise_names_keys_with_the_best_chances(limit):
         assert named == pytest.approx(float(truth[users]), abs=1e-12)
 
 
-def test_chance_is_the_law():
+def test_chance_is_the_distribution():
     for mechanism in mechanisms()[:3]:
         for users in (1, 3, mechanism.threshold - 1, mechanism.threshold, 40):
-            named = law_of_key(mechanism, users, 400)[1:].sum()
+            named = distribution_of_key(mechanism, users, 400)[1:].sum()
             assert mechanism.chance(users) == pytest.approx(float(named), rel=1e-9)
 
 
 # --- what is drawn -------------------------------------------------------------------------------------------------
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("noise", NOISES)
-def test_shown_counts_have_their_law(noise):
+def test_shown_counts_have_their_distribution(noise):
     """Many keys of one size at once: each is a draw."""
     mechanism = StabilityHistogram(epsilon=EPSILON, delta=DELTA, noise=noise)
     users, keys = mechanism.threshold, MANY // 10
@@ -272,13 +272,13 @@ def test_shown_counts_have_their_law(noise):
     samples = np.array([shown.get(key, mechanism.threshold - 1) for key in range(keys)])
 
     def law(k, users=users):
-        counts = law_of_key(mechanism, users, 300)
+        counts = distribution_of_key(mechanism, users, 300)
         return np.array([counts[i - mechanism.threshold + 1] for i in k])
 
     accepts(samples, law, lambda k: law(k, users + 1))
 
 
-@may_fail(6 * ALPHA, "three laws fit, three do not")
+@may_fail(6 * ALPHA, "three distributions fit, three do not")
 def test_keys_are_named_with_the_best_chances():
     best = PartitionSelection(epsilon=1, delta=1e-5)
     for users in (10, 12, 14):
@@ -292,7 +292,7 @@ def test_keys_are_named_with_the_best_chances():
         )
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_truncated_noise_stays_within_its_limit():
     law = TruncatedLaplace(3.0, 4)
     samples = law.draw(MANY // 4)
@@ -408,7 +408,7 @@ def test_each_user_counts_once_for_a_key_and_in_few_of_them():
     assert max(keys_of([("ann", "a")] * 9, 3).values()) == 1
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_a_user_keeps_keys_at_random_by_no_other_rule():
     """One of three pairs of keys, equally likely, though one key is everybody's and one was given often."""
     others = [(user, "a") for user in range(20)]
@@ -440,7 +440,7 @@ def test_pairs_and_counts_give_the_same_keys():
 def test_counts_are_as_close_as_they_say(noise):
     mechanism = StabilityHistogram(epsilon=EPSILON, delta=DELTA, noise=noise)
     error = int(mechanism.error(0.9))
-    within = noise_law(mechanism, np.arange(-error, error + 1)).sum()
+    within = noise_distribution(mechanism, np.arange(-error, error + 1)).sum()
     assert 0.9 <= within < 0.975
     released = mechanism({"a": 500})
     low, high = released.interval

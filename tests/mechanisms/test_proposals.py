@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: their distances against every small data set, and the search over bounds by its exact law."""
+"""Recipes: their distances against every small data set, and the search over bounds by its exact distribution."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_bad_proposals_are_refused():
 # --- which bound? --------------------------------------------------------------------------------------------------
 
 
-def law_of_search(made, distances):
+def distribution_of_search(made, distances):
     """P(refused), and P(stopped at bound i) for each i, summed over the noise of the line."""
     line, question, grid = made.search.line_noise.scale, made.search.question_noise.scale, made.search.grid
     reach = round(45 * line)
@@ -197,18 +197,18 @@ def law_of_search(made, distances):
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_the_search_keeps_its_promise_on_all_small_data_sets(relation):
+def test_the_search_keeps_its_guarantee_on_all_small_data_sets(relation):
     median = ptr.median(bounds=BOUNDS, step=1)
     made = median.search(bounds=[1, 3, 7], relation=relation, **SEARCH)
     assert made.guarantee == privacy.approximate(1.2, 0.03, relation=relation)
-    gamma, laws, worst = math.exp(1.2), {}, 0.0
+    gamma, distributions, worst = math.exp(1.2), {}, 0.0
     for one, other in neighbours((0, 1, 7, 8), 4, relation):
         both = []
         for bag in (one, other):
             key = tuple(max(0, median.distance(bag, bound)) for bound in made.bounds)
-            if key not in laws:
-                laws[key] = law_of_search(made, key)
-            both.append(laws[key])
+            if key not in distributions:
+                distributions[key] = distribution_of_search(made, key)
+            both.append(distributions[key])
         found = max(0.0, both[0][0] - gamma * both[1][0])
         for i, bound in enumerate(made.bounds, start=1):
             noise = made._noises[bound]
@@ -222,7 +222,7 @@ def test_the_search_keeps_its_promise_on_all_small_data_sets(relation):
 @pytest.mark.parametrize("count", [1, 3, 40])
 def test_the_leak_is_the_exact_probability_and_the_threshold_the_least(count):
     made = ProposeSearchRelease(len, lambda _, __: 0, bounds=range(1, count + 1), **SEARCH)
-    refused, *_ = law_of_search(made, [0] * count)
+    refused, *_ = distribution_of_search(made, [0] * count)
     cells = made.search.line
     assert 1 - refused <= leak(made.search, count, cells) <= 0.03
     assert leak(made.search, count, cells) == pytest.approx(1 - refused, rel=1e-6)

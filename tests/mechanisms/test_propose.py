@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Propose-test-release: its exact output law on all small data sets, and wrong variants of it that break the promise."""
+"""Propose-test-release: its exact output distribution on all small data sets, and wrong variants of it that break the guarantee."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def inverse_distance(x):
 
 
 def worst_delta(mechanism, distance, most, relation, chance=None):
-    """The greatest H over all ordered pairs of neighbours, from the exact law of (refusal or number)."""
+    """The greatest H over all ordered pairs of neighbours, from the exact distribution of (refusal or number)."""
     chance = chance or mechanism.test.chance
     scale, grid = mechanism.noise.distribution.scale, mechanism.noise.grid
     seen: dict[tuple, float] = {}
@@ -122,7 +122,7 @@ def test_the_best_test_is_partition_selection_with_one_user_more():
     assert [test.chance(d) for d in range(40)] == [keys.chance(d + 1) for d in range(40)]
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("test", TESTS)
 def test_passing_has_its_chance(test):
     rule = StabilityTest(epsilon=0.5, delta=0.01, test=test)
@@ -167,12 +167,12 @@ def test_bad_parameters_of_the_test_are_refused(name, bad):
     assert StabilityTest(epsilon=1e-9, delta=1e-6, test="laplace").threshold > 10**9
 
 
-# --- the exact law on all small data sets --------------------------------------------------------------------------
+# --- the exact distribution on all small data sets --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_the_promise_holds_on_all_small_data_sets_and_is_used_up(test, relation):
+def test_the_guarantee_holds_on_all_small_data_sets_and_is_used_up(test, relation):
     made = ProposeTestRelease(
         steep, inverse_distance, bound=Fraction(1, 6), test=test, relation=relation, **AMOUNTS
     )
@@ -183,14 +183,14 @@ def test_the_promise_holds_on_all_small_data_sets_and_is_used_up(test, relation)
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("bound", [1, 3])
-def test_the_promise_holds_for_medians(relation, bound):
+def test_the_guarantee_holds_for_medians(relation, bound):
     median = ptr.median(bounds=(0, 8), step=1)
     made = median.release(bound=bound, relation=relation, **AMOUNTS)
     assert worst_delta(made, lambda x: median.distance(x, bound), 5, relation) <= 0.03 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_the_promise_holds_for_spreads(relation):
+def test_the_guarantee_holds_for_spreads(relation):
     spread = ptr.log_spread(bounds=(0, 8), step=1)
     made = spread.release(bound=0.7, relation=relation, **AMOUNTS)
     assert worst_delta(made, lambda x: spread.distance(x, 0.7), 5, relation) <= 0.03 * (1 + 1e-9)
@@ -285,8 +285,8 @@ def test_the_checker_refuses_what_it_cannot_look_at():
 # --- what is drawn -------------------------------------------------------------------------------------------------
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
-def test_what_is_released_has_its_law():
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
+def test_what_is_released_has_its_distribution():
     made = ProposeTestRelease(sum_of_squares, ones, bound=1, test_epsilon=1, release_epsilon=1, delta=0.05)
     data = [1, 1, 1, 2]
     cells = np.array(

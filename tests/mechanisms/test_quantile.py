@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private quantiles: their law, compared exactly on every small data set, and what no data may change."""
+"""Private quantiles: their distribution, compared exactly on every small data set, and what no data may change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def neighbours(data, points, relation):
     return [(*data[:i], x, *data[i + 1 :]) for i in range(len(data)) for x in range(points) if x != data[i]]
 
 
-def law(data, points, q, scale):
+def distribution(data, points, q, scale):
     """P(y) ∝ exp(-q.denominator · miss(y) / scale) on 0, …, points - 1."""
     weights = np.exp([-float(q.denominator * miss(data, y, q) / scale) for y in range(points)])
     return weights / weights.sum()
@@ -63,7 +63,7 @@ def pairs(points, most, relation):
     return [(d, e) for d in bags(points, most) for e in neighbours(d, points, relation)]
 
 
-def caught_law(monkeypatch, mechanism, data):
+def caught_distribution(monkeypatch, mechanism, data):
     """The scores that the mechanism gives to its race, point by point; each point must occur once."""
     caught = {}
 
@@ -97,20 +97,20 @@ def test_an_added_record_raises_one_score_and_lowers_another():
 def test_the_race_has_the_scores_of_the_definition_for_all_small_data(q, relation, monkeypatch):
     mechanism = Quantile(q, (0, 3), epsilon=0.5, step=1, relation=relation)
     for data in bags(4, 4):
-        scale, scores = caught_law(monkeypatch, mechanism, data)
+        scale, scores = caught_distribution(monkeypatch, mechanism, data)
         assert scores == [-q.denominator * miss(data, y, q) for y in range(4)]
         assert scale == spread(q, relation) / HALF
 
 
 @RELATIONS
 @pytest.mark.parametrize("q", QS)
-def test_the_exact_law_keeps_the_guarantee_on_all_small_data(q, relation):
+def test_the_exact_distribution_keeps_the_guarantee_on_all_small_data(q, relation):
     epsilon, points = 0.5, 3
     guarantee = Quantile(q, (0, 2), epsilon=epsilon, step=1, relation=relation).guarantee
     scale = spread(q, relation) / Fraction(epsilon)
     widest = 0.0
     for d, e in pairs(points, 5, relation):
-        one, other = law(d, points, q, scale), law(e, points, q, scale)
+        one, other = distribution(d, points, q, scale), distribution(e, points, q, scale)
         ratios = np.log(one / other)
         widest = max(widest, np.ptp(ratios))
         assert np.abs(ratios).max() <= epsilon
@@ -118,19 +118,19 @@ def test_the_exact_law_keeps_the_guarantee_on_all_small_data(q, relation):
             bound = guarantee.delta(at) + 1e-12
             assert np.maximum(one - math.exp(at) * other, 0).sum() <= bound
             assert np.maximum(other - math.exp(at) * one, 0).sum() <= bound
-    assert widest == pytest.approx(epsilon)  # so less noise would break the promise
+    assert widest == pytest.approx(epsilon)  # so less noise would break the guarantee
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
-def test_samples_follow_the_law_and_not_that_of_another_epsilon():
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
+def test_samples_follow_the_distribution_and_not_that_of_another_epsilon():
     data, q, mechanism = [3, 4, 4, 7, 7, 7], Fraction(1, 4), Quantile(0.25, (0, 9), epsilon=2.0, step=1)
     drawn = np.array([int(mechanism.draw(data)) for _ in range(FEW // 2)])
     scale = spread(q) / Fraction(2)
     fit.accepts(
         drawn,
-        lambda y: law(data, 10, q, scale)[y],
-        lambda y: law(data, 10, q, scale / 2)[y],
-        lambda y: law(data, 10, q, scale * 2)[y],
+        lambda y: distribution(data, 10, q, scale)[y],
+        lambda y: distribution(data, 10, q, scale / 2)[y],
+        lambda y: distribution(data, 10, q, scale * 2)[y],
     )
 
 
@@ -141,7 +141,7 @@ def test_the_rank_error_holds_for_all_small_data(q, relation):
         mechanism = Quantile(q, (0, 3), epsilon=epsilon, step=1, relation=relation)
         error = mechanism.error(confidence)
         for data in bags(4, 5):
-            chances = law(data, 4, q, spread(q, relation) / Fraction(epsilon))
+            chances = distribution(data, 4, q, spread(q, relation) / Fraction(epsilon))
             beyond = sum(p for y, p in enumerate(chances) if miss(data, y, q) > error)
             assert beyond <= 1 - confidence
 
@@ -150,15 +150,15 @@ def test_the_rank_error_is_nearly_reached_where_all_records_are_equal():
     mechanism = Median((0, 3), epsilon=0.1, step=1)
     count = 2 * int(mechanism.error(0.9))  # every point but one misses by half of them, just not too much
     scale = spread(HALF) / Fraction(1, 10)
-    assert law([0] * count, 4, HALF, scale)[1:].sum() > 0.1
-    assert law([0] * (count + 4), 4, HALF, scale)[1:].sum() <= 0.1
+    assert distribution([0] * count, 4, HALF, scale)[1:].sum() > 0.1
+    assert distribution([0] * (count + 4), 4, HALF, scale)[1:].sum() <= 0.1
 
 
 @pytest.mark.parametrize("data", [[], [7.3], [50.0] * 9, [-1e300, 1e300], [math.nan, math.inf, None, "x"]])
 @pytest.mark.parametrize("q", [0, 0.3, 1])
 def test_every_answer_is_a_point_of_the_grid_whatever_the_data(data, q, monkeypatch):
     mechanism = Quantile(q, (0.3, 100), epsilon=1.0, step=0.25)
-    _, scores = caught_law(monkeypatch, mechanism, data)
+    _, scores = caught_distribution(monkeypatch, mechanism, data)
     assert len(scores) == mechanism._span.points == 400
     for _ in range(20):
         value = mechanism(data).value
@@ -221,7 +221,7 @@ def test_every_epsilon_answers(epsilon):
     assert np.ptp(Quantiles([0.2, 0.4], (0, 1), epsilon=epsilon)([0.2, 0.9]).value) <= 1
 
 
-def test_the_release_carries_its_promise_and_no_interval():
+def test_the_release_carries_its_guarantee_and_no_interval():
     release = private_quantile([1, 2], 0.9, (0, 9), epsilon=0.3, relation="replace", unit="patient")
     assert release.guarantee == privacy.exponential(0.3, relation="replace", unit="patient")
     assert release.interval is None
@@ -324,11 +324,11 @@ def test_several_quantiles_cost_their_levels_and_never_more_than_was_asked(count
 
 
 class _More(Exception):
-    """The script of answers has ended; carries the law of the next one."""
+    """The script of answers has ended; carries the distribution of the next one."""
 
 
 def _scripted(script):
-    """A node that gives the answers of a script, and then stops with the exact law of the next one."""
+    """A node that gives the answers of a script, and then stops with the exact distribution of the next one."""
     answers = iter(script)
 
     def node(places, low, high, q, scale):
@@ -337,13 +337,13 @@ def _scripted(script):
             return known
         local = [int(x) - low for x in places]
         assert all(0 <= x <= high - low for x in local)
-        raise _More(low, law(local, high - low + 1, q, scale))
+        raise _More(low, distribution(local, high - low + 1, q, scale))
 
     return node
 
 
-def tree_law(monkeypatch, mechanism, data, lots):
-    """The joint law of the answers: the code's own recursion, with every node replaced by its exact law."""
+def tree_distribution(monkeypatch, mechanism, data, lots):
+    """The joint distribution of the answers: the code's own recursion, with every node replaced by its exact distribution."""
     found, pending = {}, [((), 1.0)]
     with monkeypatch.context() as patched:
         patched.setattr(quantile, "LOTS", max(lots, default=0) + 1)
@@ -363,18 +363,18 @@ def tree_law(monkeypatch, mechanism, data, lots):
 
 
 def worst(monkeypatch, mechanism, most, lots, points=3):
-    """The greatest log ratio, and the greatest excess of a hockey stick over the promise, over all neighbours."""
-    laws = {}
+    """The greatest log ratio, and the greatest excess of a hockey stick over the guarantee, over all neighbours."""
+    distributions = {}
 
-    def law_of(data):
+    def distribution_of(data):
         key = tuple(zip(data, lots[: len(data)], strict=True))
-        if key not in laws:
-            laws[key] = tree_law(monkeypatch, mechanism, data, lots[: len(data)])
-        return laws[key]
+        if key not in distributions:
+            distributions[key] = tree_distribution(monkeypatch, mechanism, data, lots[: len(data)])
+        return distributions[key]
 
     ratio, excess, guarantee = 0.0, -1.0, mechanism.guarantee
     for d, e in pairs(points, most, guarantee.unit.relation):
-        one, other = law_of(d), law_of(e)
+        one, other = distribution_of(d), distribution_of(e)
         assert one.keys() == other.keys()  # the same answers are possible
         ratio = max(ratio, *(abs(math.log(one[k] / other[k])) for k in one))
         for at in (0.2, 1.0):
@@ -386,7 +386,7 @@ def worst(monkeypatch, mechanism, most, lots, points=3):
 
 @RELATIONS
 @pytest.mark.parametrize("lots", [(0, 0, 0, 0), (1, 0, 1, 0)])
-def test_several_quantiles_keep_their_promise_on_all_small_data(relation, lots, monkeypatch):
+def test_several_quantiles_keep_their_guarantee_on_all_small_data(relation, lots, monkeypatch):
     qs = [Fraction(1, 4), HALF, Fraction(3, 4)]
     mechanism = Quantiles(qs, (0, 2), epsilon=2.0, step=1, relation=relation)
     ratio, excess = worst(monkeypatch, mechanism, 3, lots)

@@ -171,7 +171,7 @@ def test_the_loss_of_gaussian_noise_is_that_of_the_analytic_formula():
     assert per_instance_loss(mechanism, 4.0, 4.0).reveal(because=REASON) == 0
 
 
-def test_no_record_loses_more_than_is_promised():
+def test_no_record_loses_more_than_is_guaranteed():
     payments = [0, 10, 99, 100, 37]
     for mechanism, delta in (
         (Laplace(epsilon=1, sensitivity=100), 0.0),

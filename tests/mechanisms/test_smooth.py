@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The released law on tiny worlds, computed and not sampled; and everything that must not leave."""
+"""The released distribution on tiny worlds, computed and not sampled; and everything that must not leave."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FAMILIES = [smooth.SmoothCauchy(), smooth.SmoothStudentT(3.0), smooth.SmoothLoma
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
-def test_no_cell_of_the_released_law_betrays_more_than_epsilon(family, epsilon, relation):
+def test_no_cell_of_the_released_distribution_betrays_more_than_epsilon(family, epsilon, relation):
     """All data of a tiny world, all neighbours, every cell and both tails; and nearly ε is reached."""
     universe = Universe(LETTERS, 3, relation)
     mechanism = SmoothMechanism(
@@ -87,9 +87,11 @@ def test_light_noise_keeps_its_delta(family):
     universe = Universe(LETTERS, 3)
     budget = SmoothBudget(epsilon=1.0, delta=1e-3)
     mechanism = SmoothMechanism(MEDIAN, budget, family=family, smoothing=0.05)
-    laws = {x: released(mechanism, x) for x in universe.all()}
+    distributions = {x: released(mechanism, x) for x in universe.all()}
     deltas = [
-        float(np.maximum(0, laws[x] - math.e * laws[y]).sum()) for x in laws for y in universe.neighbours(x)
+        float(np.maximum(0, distributions[x] - math.e * distributions[y]).sum())
+        for x in distributions
+        for y in universe.neighbours(x)
     ]
     assert max(deltas) <= 1e-3
     assert max(deltas) >= 1e-4
@@ -106,7 +108,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_bound_shows_in_the_released_law(name):
+def test_a_wrong_bound_shows_in_the_released_distribution(name):
     mechanism = SmoothMechanism(
         MEDIAN, SmoothBudget(epsilon=1.0), family=smooth.SmoothStudentT(3.0), smoothing=0.125
     )
@@ -162,11 +164,11 @@ def test_the_plan_is_public():
         ),
     ],
 )
-def test_the_promise_is_what_was_asked_for(words, guarantee):
+def test_the_guarantee_is_what_was_asked_for(words, guarantee):
     assert repr(smooth.median([1, 2, 3], (0, 10), **words).guarantee) == guarantee
 
 
-def test_pure_noise_is_promised_as_such_where_less_was_asked():
+def test_pure_noise_is_guaranteed_as_such_where_less_was_asked():
     made = SmoothMechanism(MEDIAN, SmoothBudget(rho=0.5))
     assert made.guarantee.concentrated() <= 0.5
     assert made.guarantee.epsilon(delta=0) > 1

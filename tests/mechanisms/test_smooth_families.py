@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each noise promises when place and scale both move, against brute force over densities."""
+"""What each noise guarantees when place and scale both move, against brute force over densities."""
 
 from __future__ import annotations
 
@@ -117,9 +117,11 @@ DENSITY = {hockey.laplace: stats.laplace, hockey.gaussian: stats.norm}
 LIGHT = pytest.mark.parametrize("divergence", DENSITY, ids=lambda f: f.__name__)
 
 
-def by_quadrature(law, epsilon, scale, middle, other):
+def by_quadrature(distribution, epsilon, scale, middle, other):
     def gap(x):
-        return max(0.0, law.pdf(x, 0, scale) - math.exp(epsilon) * law.pdf(x, middle, other))
+        return max(
+            0.0, distribution.pdf(x, 0, scale) - math.exp(epsilon) * distribution.pdf(x, middle, other)
+        )
 
     edges = [-60, -20, -8, -3, -1, 0, middle / 2, middle, middle + 1, 4, 10, 25, 60]
     edges = sorted(set(edges))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stable values: every small election, the exact law of what is said, ties, and what must never leave."""
+"""Stable values: every small election, the exact distribution of what is said, ties, and what must never leave."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AMOUNTS = {"epsilon": EPSILON, "delta": DELTA}
 LETTERS = "abc"
 
 
-def law(test, value, distance):
+def distribution(test, value, distance):
     chance = test.chance(distance)
     return {None: 1 - chance, ("said", value): chance}
 
@@ -37,7 +37,10 @@ def law(test, value, distance):
 def worst_delta(test, pairs, value, distance, epsilon=EPSILON):
     worst = 0.0
     for one, other in pairs:
-        p, q = law(test, value(one), distance(one)), law(test, value(other), distance(other))
+        p, q = (
+            distribution(test, value(one), distance(one)),
+            distribution(test, value(other), distance(other)),
+        )
         worst = max(worst, sum(max(0.0, p[k] - math.exp(epsilon) * q.get(k, 0.0)) for k in p))
     return worst
 
@@ -56,7 +59,7 @@ def outcome(contest, scores):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("test", ["best", "laplace"])
-def test_every_small_election_keeps_the_promise_and_uses_it_up(relation, test):
+def test_every_small_election_keeps_the_guarantee_and_uses_it_up(relation, test):
     vote = StableVote(LETTERS, relation=relation, test=test, **AMOUNTS)
     assert vote.guarantee == privacy.approximate(EPSILON, DELTA, relation=relation)
     found = worst_delta(
@@ -208,7 +211,7 @@ def test_the_number_of_candidates_does_not_matter():
     assert few.gap_needed(0.99) == many.gap_needed(0.99)
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_what_is_said_has_its_chance():
     vote = StableVote("ab", epsilon=0.5, delta=0.01)
     ballots = ["a"] * 12 + ["b"] * 3
@@ -246,7 +249,7 @@ def test_a_mode_needs_no_candidates():
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_the_mode_keeps_the_promise(relation):
+def test_the_mode_keeps_the_guarantee(relation):
     mode = StableMode(relation=relation, **AMOUNTS)
 
     def contest(bag):

@@ -25,7 +25,7 @@ from tests.statistical.fit import accepts, discrete_laplace
 CELLS = 6  # the sensitivity in cells of the small examples
 
 
-# --- the law of a transcript ---------------------------------------------------------------------------------------
+# --- the distribution of a transcript ---------------------------------------------------------------------------------------
 
 
 def tail(k, scale):
@@ -60,8 +60,8 @@ def transcripts(length, positives):
     return sorted(cut)
 
 
-def law_of(sparse, stream):
-    """The law of what `sparse` answers, from its own scales, grid and line."""
+def distribution_of(sparse, stream):
+    """The distribution of what `sparse` answers, from its own scales, grid and line."""
     cells = [sparse.grid.cells(value) - sparse.line for value in stream]
     line, mass = line_of(sparse.line_noise.scale)
     above = [tail(line - cell, sparse.question_noise.scale) for cell in cells]
@@ -71,7 +71,7 @@ def law_of(sparse, stream):
 def worst_ratio(sparse, pairs):
     worst = 0.0
     for one, other in pairs:
-        p, q = law_of(sparse, one), law_of(sparse, other)
+        p, q = distribution_of(sparse, one), distribution_of(sparse, other)
         worst = max(worst, *(abs(math.log(p[a] / q[a])) for a in p))
     return worst
 
@@ -87,12 +87,12 @@ ANY = list(itertools.product((-1, 1), repeat=3))
 UP = [*itertools.product((0, 1), repeat=3)]
 
 
-# --- the promise ---------------------------------------------------------------------------------------------------
+# --- the guarantee ---------------------------------------------------------------------------------------------------
 
 
-def test_the_laws_add_up_to_one():
+def test_the_distributions_add_up_to_one():
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=0, positives=2)
-    assert sum(law_of(sparse, (0, 1, -1)).values()) == pytest.approx(1, abs=1e-12)
+    assert sum(distribution_of(sparse, (0, 1, -1)).values()) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("positives", [1, 2])
@@ -144,15 +144,15 @@ def test_the_split_has_the_least_variance():
         assert variance(best, weight) <= min(variance(best * factor, weight) for factor in (0.98, 1.02))
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("positives", [1, 2])
-def test_what_is_answered_has_the_law_and_not_that_of_half_the_noise(positives):
+def test_what_is_answered_has_the_distribution_and_not_that_of_half_the_noise(positives):
     sparse = SparseVector(epsilon=2, sensitivity=1, threshold=0, positives=positives)
     wrong = SparseVector(epsilon=4, sensitivity=1, threshold=0, positives=positives)
     stream = (-1, 2, 1)
     outcomes = transcripts(3, positives)
     samples = np.array([outcomes.index(tuple(sparse.draw(stream))) for _ in range(FEW // 2)])
-    right, off = law_of(sparse, stream), law_of(wrong, stream)
+    right, off = distribution_of(sparse, stream), distribution_of(wrong, stream)
     accepts(
         samples,
         lambda k: np.array([right[outcomes[i]] for i in k]),
@@ -322,7 +322,7 @@ def test_numbers_are_paid_for_apart():
     assert abs(second - 2 * HIGH) < 200
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_a_number_has_noise_of_its_own():
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=-(10**7), positives=FEW, answer_epsilon=FEW)
     questions = sparse.open()
@@ -330,14 +330,14 @@ def test_a_number_has_noise_of_its_own():
     samples = (samples / 64).round().astype(int)  # cells of 64, so that there is enough in each
     scale = sparse.answer_noise.scale
 
-    def law(k, wrong=1.0):
+    def distribution(k, wrong=1.0):
         edges = [
             tail(np.floor((k - 0.5) * 64) + 1, scale * wrong),
             tail(np.floor((k + 0.5) * 64) + 1, scale * wrong),
         ]
         return edges[0] - edges[1]
 
-    accepts(samples, law, lambda k: law(k, 0.75))
+    accepts(samples, distribution, lambda k: distribution(k, 0.75))
 
 
 def test_numbers_that_were_not_paid_for_are_refused():
@@ -354,9 +354,9 @@ def test_wrong_answers_are_near_the_line(queries):
     """Exactly: one error above the line is hidden, and one below is reported, with the stated chance at most."""
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=0, positives=1)
     error = sparse.error(0.9, queries=queries)
-    all_below = law_of(sparse, (-error,) * queries)
+    all_below = distribution_of(sparse, (-error,) * queries)
     assert all_below[(False,) * queries] >= 0.9
-    hidden = law_of(sparse, (error,))
+    hidden = distribution_of(sparse, (error,))
     assert hidden[(True,)] >= 0.9
     assert all_below[(False,) * queries] < 0.999  # and it is not absurdly far
 

@@ -31,7 +31,6 @@ WHOM = 'dp.each("client", at_most=1)'
 COUNT = "SELECT COUNT(*) FROM orders"
 BY_BRANCH = "SELECT branch, COUNT(*) FROM orders GROUP BY branch"
 NOTED = "CASE WHEN note = 'A' THEN 1 ELSE 0 END"
-PARTS = "SUM(age * CLAMP(basket, 0, 500)), SUM(age), SUM(CLAMP(basket, 0, 500)), COUNT(*)"
 NO_DELTA, SOME = "dp.Limit.filter(epsilon=1)", "dp.Limit.filter(epsilon=1, delta=1e-6)"
 BY_NOTE = '"SELECT note, COUNT(*) FROM orders GROUP BY note"'
 
@@ -66,11 +65,12 @@ SQL = (
     selected("MEDIAN(note)", "DP705", NOTED, "MEDIAN({})"),
     selected("AVG(bought)", "DP705", "YEAR(bought)", "AVG({})"),
     selected("AVG(paid_at)", "DP705", "HOUR(paid_at)", "AVG({})"),
-    selected("CORR(age, basket)", "DP706", PARTS),
+    selected("KURTOSIS(age)", "DP706", "AVG(age), VAR_POP(age), MEDIAN(age)"),
+    selected("CORR(age, basket)", "DP104", "CORR(age, CLAMP(basket, 0, 500))"),
     selected("AVG(basket)", "DP104", "AVG(CLAMP(basket, 0, 500))"),
     selected("STRING_AGG(note, ',')", "DP706", "COUNT(*)"),
     selected("AVG(CLAMP(basket))", "DP702", "CLAMP(basket, 0, 60)", "AVG({})"),
-    selected("APPROX_COUNT_DISTINCT(note)", "DP706", "COUNT(DISTINCT client)"),
+    selected("APPROX_COUNT_DISTINCT(note)", "DP706", "COUNT(DISTINCT note)"),
     selected("SUM(age, basket)", "DP706", "SUM(age)"),
     Mistake(
         "SELECT branch FROM orders WHERE COUNT(*) > 3",

@@ -89,17 +89,17 @@ def test_a_lazy_normal_is_the_quantile_of_its_uniform():
 
 
 @pytest.mark.parametrize("noise", MIXED, ids=str)
-def test_a_mixture_is_its_inner_law_stretched(noise):
+def test_a_mixture_is_its_inner_distribution_stretched(noise):
     """Given Y, the tail of X exp(σY) is enclosed, at every precision, around the float one."""
     with testing.seeded(11) as source:
         for _ in range(20):
-            law = noise.begin(source)
-            low, high = law.normal.magnitude(60)
-            y = float(low + high) / 2 * (-1 if law.normal.negative else 1)
+            distribution = noise.begin(source)
+            low, high = distribution.normal.magnitude(60)
+            y = float(low + high) / 2 * (-1 if distribution.normal.negative else 1)
             x = 0.4 * math.exp(-float(noise.sigma) * y)
             truth = math.exp(-x) if isinstance(noise, heavy.LaplaceLogNormalNoise) else max(0.0, 1 - x)
             for bits in (10, 50, 90):
-                under, over = law.tails(Fraction(2, 5), bits)
+                under, over = distribution.tails(Fraction(2, 5), bits)
                 assert under * 2.0**-bits <= truth * (1 + 1e-12) + 1e-15
                 assert truth * (1 - 1e-12) - 1e-15 <= over * 2.0**-bits
                 assert over - under <= 2 + float(noise.sigma) * 4
@@ -152,6 +152,6 @@ def test_what_is_no_shape_is_refused(bad):
 def test_a_wrong_tail_is_noticed_by_the_walk(monkeypatch):
     """The walk above can fail: with the rounding half a cell off, the probabilities are others."""
     monkeypatch.setattr(heavy, "_FIRST_BITS", 1)
-    law = heavy._Cells(heavy.LaplaceNoise(), Fraction(1), Fraction(0))  # floor instead of nearest
-    decided, rest = testing.walk(lambda s: lazy.locate(lazy.Uniform(s, step=1), law, 0, 0), 9)
+    distribution = heavy._Cells(heavy.LaplaceNoise(), Fraction(1), Fraction(0))  # floor instead of nearest
+    decided, rest = testing.walk(lambda s: lazy.locate(lazy.Uniform(s, step=1), distribution, 0, 0), 9)
     assert decided[0] > Fraction(math.exp(0)) - Fraction(math.exp(-0.5)) + rest

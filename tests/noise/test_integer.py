@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes, kinds and limits of whole-number noise; its law is tested in tests/statistical."""
+"""Shapes, kinds and limits of whole-number noise; its distribution is tested in tests/statistical."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_seed_gives_the_same_array(sampler):
         assert (sampler(5.5, 20_000) == first).all()
 
 
-def test_a_scale_that_rounds_up_to_a_whole_number_keeps_its_law(monkeypatch):
+def test_a_scale_that_rounds_up_to_a_whole_number_keeps_its_distribution(monkeypatch):
     """The float of this scale has another floor than the scale itself; both paths must use one and the same."""
     monkeypatch.setattr(coin, "SLACK", 2.0)
     samples = integer.discrete_gaussian(3 - Fraction(1, 10**20), 4000)

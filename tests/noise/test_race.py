@@ -136,7 +136,7 @@ def test_one_of_a_million_candidates_wins_by_far():
         ({"scores": [1, 2], "weights": [1, 0], "count": 2}, "DP102"),
     ],
 )
-def test_what_has_no_law_is_refused(arguments, code):
+def test_what_has_no_distribution_is_refused(arguments, code):
     with pytest.raises(BadParameter) as caught:
         race.largest(**arguments)
     assert caught.value.code == code

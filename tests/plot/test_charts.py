@@ -135,15 +135,15 @@ def test_epsilon_is_drawn_where_it_is_finite():
 
 
 def test_the_loss_keeps_its_mass_and_its_mean():
-    law = CURVES["training"].loss()
-    edges, heights = histogram(law)
+    distribution = CURVES["training"].loss()
+    edges, heights = histogram(distribution)
     assert 1 - 1e-8 < float((heights * np.diff(edges)).sum()) <= 1 + 1e-12
     middle = (edges[1:] + edges[:-1]) / 2
     assert float((heights * np.diff(edges) * middle).sum()) == pytest.approx(
-        law.mean, abs=edges[1] - edges[0]
+        distribution.mean, abs=edges[1] - edges[0]
     )
     drawn = {label: line.get_xdata()[0] for label, line in lines(plot.loss(CURVES["training"])).items()}
-    assert any(label.startswith("mean") and x == law.mean for label, x in drawn.items())
+    assert any(label.startswith("mean") and x == distribution.mean for label, x in drawn.items())
     epsilon = CURVES["training"].epsilon(1e-6)
     assert any(label.startswith("ε =") and x == epsilon for label, x in drawn.items())
 

@@ -168,14 +168,14 @@ def test_words_are_said_of_a_delta_that_is_drawn(deltas):
 def test_the_greatest_loss_is_an_atom_at_epsilon_and_not_beyond_it(name):
     guarantee = ATOMS[name]
     ax = plot.loss(guarantee).get_axes()[0]
-    law = guarantee.loss()
+    distribution = guarantee.loss()
     names = {line.get_label() for line in labelled(ax)} | {part.get_label() for part in ax.collections}
     assert "beyond ε" not in names
     stems = np.concatenate([part.get_segments() for part in ax.collections if hasattr(part, "get_segments")])
     tops = {round(float(x), 6): float(y) for _, (x, y) in stems}
     greatest = round(guarantee.epsilon(0), 6)
     assert tops[greatest] == pytest.approx(
-        float(law.masses[np.abs(law.losses - greatest) < 1e-6].sum()), rel=1e-3
+        float(distribution.masses[np.abs(distribution.losses - greatest) < 1e-6].sum()), rel=1e-3
     )
 
 

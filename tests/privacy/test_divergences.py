@@ -33,7 +33,7 @@ def exact_divergence(p, q, order):
         return float(mpmath.log(mpmath.fsum(terms)) / (order - 1))
 
 
-def laws(seed, size=4):
+def distributions(seed, size=4):
     """Two distributions on a few outcomes, the same ones each time."""
     shapes = [[math.exp(math.sin(seed * 7.3 + 3 * n * (1 + side))) for n in range(size)] for side in (0, 1)]
     return [[value / sum(shape) for value in shape] for shape in shapes]
@@ -72,7 +72,7 @@ def test_random_exponential_mechanisms_cost_no_more_than_their_range(seed):
 @pytest.mark.parametrize("lost", [0.0, 1e-17, 1e-6, 0.01, 0.3])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_lost_has_the_divergence_of_the_rest(seed, lost):
-    p, q = laws(seed)
+    p, q = distributions(seed)
     tables = privacy.pair(*losing(p, q, lost))
     (part,) = [part for part, _ in tables.bags()[0]]
     assert part.failure == pytest.approx(lost, rel=1e-12)
@@ -86,7 +86,7 @@ def test_what_is_not_lost_has_the_divergence_of_the_rest(seed, lost):
 @pytest.mark.parametrize("lost", [0.0, 1e-9, 0.2])
 @pytest.mark.parametrize("seed", range(4))
 def test_rho_is_the_least_that_holds_at_every_order(seed, lost):
-    p, q = laws(seed, size=3)
+    p, q = distributions(seed, size=3)
     ((part, _),) = privacy.pair(*losing(p, q, lost)).bags()[0]
     xi, rho = part.concentration()
     orders = 1 + np.geomspace(1e-5, 1e3, 300)
@@ -153,7 +153,7 @@ def test_a_group_of_what_may_be_lost_does_not_use_the_curve_of_the_rest():
 
 
 def test_what_may_be_lost_is_charged_to_delta_and_the_rest_to_the_track():
-    p, q = laws(1)
+    p, q = distributions(1)
     lanes = (Track("renyi", 1, 8.0),)
     plain = cost_rows(privacy.pair(*losing(p, q, 1e-12)), lanes, ROOM)[0]
     assert plain.name == "plain"

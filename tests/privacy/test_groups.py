@@ -28,7 +28,7 @@ from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import log_delta_of
 
 Data = frozenset[int]
-Law = dict[Data, float]
+Distribution = dict[Data, float]
 
 # --- all mechanisms at once ------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ def subsets(records: int) -> list[Data]:
     return [frozenset(s) for size in range(records + 1) for s in itertools.combinations(range(records), size)]
 
 
-def poisson(data: Data, rate: float) -> Law:
+def poisson(data: Data, rate: float) -> Distribution:
     """The distribution of a Poisson sample."""
     return {
         frozenset(kept): rate**size * (1 - rate) ** (len(data) - size)
@@ -46,7 +46,7 @@ def poisson(data: Data, rate: float) -> Law:
     }
 
 
-def fixed_size(data: Data, size: int) -> Law:
+def fixed_size(data: Data, size: int) -> Distribution:
     samples = [frozenset(s) for s in itertools.combinations(sorted(data), size)]
     return dict.fromkeys(samples, 1 / len(samples))
 
@@ -60,7 +60,11 @@ def neighbours(relation: str, records: int) -> Iterator[tuple[Data, Data]]:
 
 
 def worst(
-    stated: tuple[float, float], relation: str, records: int, laws: tuple[Law, Law], at: float
+    stated: tuple[float, float],
+    relation: str,
+    records: int,
+    distributions: tuple[Distribution, Distribution],
+    at: float,
 ) -> float:
     """The greatest H at e^at of (P, Q) or (Q, P) over all mechanisms that have (ε, δ) for these neighbours."""
     index = {x: i for i, x in enumerate(subsets(records))}
@@ -76,7 +80,7 @@ def worst(
             rows.append(-row)
             limits.append(grown - 1 + delta)
     found = 0.0
-    for first, second in (laws, laws[::-1]):
+    for first, second in (distributions, distributions[::-1]):
         goal = np.zeros(len(index))
         for x, chance in first.items():
             goal[index[x]] -= chance
@@ -98,7 +102,7 @@ def stated_guarantee(name: str, relation: str = "add-remove") -> Guarantee:
 
 AB = frozenset({0, 1})
 #: name ↦ (relation of the base, records, P, Q, the guarantee)
-CASES: dict[str, tuple[str, int, Law, Law, Callable[[Guarantee], Guarantee]]] = {
+CASES: dict[str, tuple[str, int, Distribution, Distribution, Callable[[Guarantee], Guarantee]]] = {
     "one": ("add-remove", 1, {frozenset({0}): 1.0}, {frozenset(): 1.0}, lambda g: g),
     "group of 2": ("add-remove", 2, {AB: 1.0}, {frozenset(): 1.0}, lambda g: g.group(2)),
     "group of 3": ("add-remove", 3, {frozenset({0, 1, 2}): 1.0}, {frozenset(): 1.0}, lambda g: g.group(3)),
@@ -242,20 +246,23 @@ def test_random_channels_are_covered_and_cover_their_lower_bounds(seed: int) -> 
     random = np.random.default_rng(seed)
     records, outcomes = 4, int(random.integers(2, 5))
     weights = random.normal(size=(records, outcomes)) * random.uniform(0.05, 0.4)
-    laws = {x: np.exp(sum((weights[r] for r in x), np.zeros(outcomes))) for x in subsets(records)}
-    laws = {x: law / law.sum() for x, law in laws.items()}
+    distributions = {x: np.exp(sum((weights[r] for r in x), np.zeros(outcomes))) for x in subsets(records)}
+    distributions = {x: distribution / distribution.sum() for x, distribution in distributions.items()}
     near = list(neighbours("add-remove", records))
-    epsilon = max(float(np.abs(np.log(laws[x] / laws[y])).max()) for x, y in near)
+    epsilon = max(float(np.abs(np.log(distributions[x] / distributions[y])).max()) for x, y in near)
     point = 0.8 * epsilon
-    delta = max(hockey(laws[x], laws[y], point) for x, y in near)
+    delta = max(hockey(distributions[x], distributions[y], point) for x, y in near)
     known = [privacy.pure(epsilon * (1 + 1e-12)), privacy.approximate(point, delta * (1 + 1e-12))]
     whole = frozenset(range(records))
-    mixed = sum(chance * laws[x] for x, chance in poisson(whole, RATE).items())
+    mixed = sum(chance * distributions[x] for x, chance in poisson(whole, RATE).items())
     for guarantee in known:
         for at in (0.0, 0.2, 0.8, 2.0):
-            assert hockey(laws[whole], laws[frozenset()], at) <= guarantee.group(records).delta(at) + 1e-12
             assert (
-                hockey(mixed, laws[frozenset()], at)
+                hockey(distributions[whole], distributions[frozenset()], at)
+                <= guarantee.group(records).delta(at) + 1e-12
+            )
+            assert (
+                hockey(mixed, distributions[frozenset()], at)
                 <= guarantee.sampled(RATE).group(records).delta(at) + 1e-12
             )
 
@@ -265,8 +272,8 @@ Z = np.arange(-400, 401)
 
 def noisy(kind: str, total: int) -> np.ndarray:
     logs = {"laplace": -np.abs(Z - total) / 1.3, "gaussian": -((Z - total) ** 2) / (2 * 1.7**2)}[kind]
-    law = np.exp(logs)
-    return law / np.exp(logs).sum()
+    distribution = np.exp(logs)
+    return distribution / np.exp(logs).sum()
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
@@ -485,7 +492,7 @@ def test_a_group_of_a_leak_is_what_a_chain_can_reach() -> None:
     assert both.epsilon(delta=1e-4) >= apart.epsilon(delta=1e-4)
 
 
-def test_a_group_beyond_all_doubles_is_promised_nothing() -> None:
+def test_a_group_beyond_all_doubles_is_guaranteed_nothing() -> None:
     with pytest.raises(errors.UnsupportedGuarantee):
         privacy.approximate(1.0, 1e-305).group(1000)
     # sampled groups of so many units fall back to what every member may reveal
@@ -567,16 +574,16 @@ def test_laplace_noise_against_plain_integrals(scale: float, rate: float, size: 
         for pair, (first, second) in zip(comonotone.laplace(1 / scale, rate, size), ways, strict=True):
             plain = np.trapezoid(np.maximum(first - math.exp(at) * second, 0.0), x)
             assert math.exp(log_delta_of(pair, at)) == pytest.approx(float(plain), abs=1e-8)
-    law = comonotone.LaplaceShifts(1 / scale, rate, size)
+    distribution = comonotone.LaplaceShifts(1 / scale, rate, size)
     inside = (x >= 0) & (x <= size)
-    for loss in np.linspace(law.knots[0], law.knots[-1], 7):
-        at = law.point(np.array([loss]))
-        assert float(logsumexp(law.log_weights + law.log_ratios(float(at[0])))) == pytest.approx(
-            loss, abs=1e-12
-        )
+    for loss in np.linspace(distribution.knots[0], distribution.knots[-1], 7):
+        at = distribution.point(np.array([loss]))
+        assert float(
+            logsumexp(distribution.log_weights + distribution.log_ratios(float(at[0])))
+        ) == pytest.approx(loss, abs=1e-12)
         below, above = inside & (x <= at), inside & (x >= at)
         plain_masses = [np.trapezoid(mass[part], x[part]) for mass in (p, q) for part in (below, above)]
-        assert np.concatenate(law.masses(at)) == pytest.approx(plain_masses, abs=1e-4)
+        assert np.concatenate(distribution.masses(at)) == pytest.approx(plain_masses, abs=1e-4)
 
 
 def test_the_gaussian_masses_tell_the_same_as_the_closed_form() -> None:

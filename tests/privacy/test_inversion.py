@@ -30,18 +30,18 @@ from discreet.privacy.pairs import Pair, dilute, dilute_other
 from discreet.privacy.quadrature import Dilution, SampledGaussian, SampledSum
 
 KINDS = ("removed", "added", "replaced")
-LAWS = [
+DISTRIBUTIONS = [
     SampledGaussian(mu, rate, kind)
     for kind in KINDS
     for mu, rate in ((1.0, 0.01), (0.23, 0.4), (2.5, 1e-4), (1.4, 0.99999))
 ]
 
 
-def moment(law: SampledGaussian, z: mpc) -> mpc:
+def moment(distribution: SampledGaussian, z: mpc) -> mpc:
     """E r(x)^u·r(-x)^v by the trapezoidal rule in 30 digits, with a step far below what the proof asks for."""
-    mu, rate = mpf(law.mu), mpf(law.rate)
+    mu, rate = mpf(distribution.mu), mpf(distribution.rate)
     step = 1 / mpf(12 + int(2 * abs(z.imag) * mu) + int(3 * mu))
-    u, v = (-z, 0) if law.kind == "added" else (z + 1, -z if law.kind == "replaced" else 0)
+    u, v = (-z, 0) if distribution.kind == "added" else (z + 1, -z if distribution.kind == "replaced" else 0)
 
     def integrand(x: mpf) -> mpc:
         r, mirrored = (1 - rate + rate * mp.exp(side * mu * x - mu * mu / 2) for side in (1, -1))
@@ -52,35 +52,39 @@ def moment(law: SampledGaussian, z: mpc) -> mpc:
     return step / mp.sqrt(2 * mp.pi) * mp.fsum(integrand(step * j) for j in nodes)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 @pytest.mark.parametrize("tilt", [0.3, 6.0])
-def test_moments_of_sampled_gaussians_are_as_exact_as_they_say(law: SampledGaussian, tilt: float) -> None:
-    line = law.line(tilt)
+def test_moments_of_sampled_gaussians_are_as_exact_as_they_say(
+    distribution: SampledGaussian, tilt: float
+) -> None:
+    line = distribution.line(tilt)
     assert line is not None
     with mp.workdps(30):
-        real = moment(law, mpc(tilt, 0))
+        real = moment(distribution, mpc(tilt, 0))
         assert abs(mp.log(real.real) - line.log_moment) <= line.error < 1e-11
-        assert abs(mp.log(real.real) - law.log_moments(np.array([tilt]))[0]) <= 1e-12 * (1 + line.log_moment)
+        assert abs(mp.log(real.real) - distribution.log_moments(np.array([tilt]))[0]) <= 1e-12 * (
+            1 + line.log_moment
+        )
         for spacing in (0.2, 4.0):
             values, error = line.values(spacing, 9) or (None, 0.0)
             t = 8 * spacing
-            truth = moment(law, mpc(tilt, t)) / real * mp.exp(-1j * mpf(t) * mpf(line.centre))
+            truth = moment(distribution, mpc(tilt, t)) / real * mp.exp(-1j * mpf(t) * mpf(line.centre))
             assert values is not None
             assert abs(mpc(values[8]) - truth) <= np.broadcast_to(error, 9)[8] < 1e-10
 
 
-def cut_moment(law: SampledSum, mu: float, rate: float, z: mpc) -> mpc:
+def cut_moment(distribution: SampledSum, mu: float, rate: float, z: mpc) -> mpc:
     """E χ(x)·r(x)^{z+1}·r(-x)^v in 30 digits, with a step far below the width of the cut."""
-    step = mpf(law.cut.width) / 8
+    step = mpf(distribution.cut.width) / 8
     m, q = mpf(mu), mpf(rate)
 
     def integrand(x: mpf) -> mpc:
         r, mirrored = (1 - q + q * mp.exp(side * m * x - m * m / 2) for side in (1, -1))
-        v = -z if law.kind == "replaced" else 0
-        kept = mp.ncdf((law.cut.at - x) / mpf(law.cut.width))
+        v = -z if distribution.kind == "replaced" else 0
+        kept = mp.ncdf((distribution.cut.at - x) / mpf(distribution.cut.width))
         return kept * mp.exp((z + 1) * mp.log(r) + v * mp.log(mirrored) - x * x / 2)
 
-    nodes = range(-int(12 / step), int((law.cut.at + 1) / step) + 1)
+    nodes = range(-int(12 / step), int((distribution.cut.at + 1) / step) + 1)
     return step / mp.sqrt(2 * mp.pi) * mp.fsum(integrand(step * j) for j in nodes)
 
 
@@ -89,27 +93,27 @@ def cut_moment(law: SampledSum, mu: float, rate: float, z: mpc) -> mpc:
 def test_moments_of_what_is_not_cut_off_are_as_exact_as_they_say(
     kind: str, mu: float, rate: float, tilt: float
 ) -> None:
-    ((law, _),) = merge([(SampledGaussian(mu, rate, kind), 1)])
-    assert isinstance(law, SampledSum)
-    law = law.cut_to(-40.0, -40.0, 0.05)
-    line = law.line(tilt) if law else None
-    assert law is not None
+    ((distribution, _),) = merge([(SampledGaussian(mu, rate, kind), 1)])
+    assert isinstance(distribution, SampledSum)
+    distribution = distribution.cut_to(-40.0, -40.0, 0.05)
+    line = distribution.line(tilt) if distribution else None
+    assert distribution is not None
     assert line is not None
     # as far as a thousand steps need
     spacing = 0.1 / math.sqrt(1_000 * line.variance)
     values, errors = line.values(spacing, 9) or (np.zeros(9), np.zeros(9))
     with mp.workdps(30):
-        real = cut_moment(law, mu, rate, mpc(tilt, 0))
+        real = cut_moment(distribution, mu, rate, mpc(tilt, 0))
         assert abs(mp.log(real.real) - line.log_moment) <= line.error < 1e-11
-        truth = cut_moment(law, mu, rate, mpc(tilt, 8 * spacing)) / real
+        truth = cut_moment(distribution, mu, rate, mpc(tilt, 8 * spacing)) / real
         truth *= mp.exp(-1j * 8 * mpf(spacing) * mpf(line.centre))
         assert abs(mpc(values[8]) - truth) <= errors[8] < 1e-11
 
 
 def test_what_a_cut_takes_away_is_counted() -> None:
-    ((law, _),) = merge([(SampledGaussian(1.0, 0.01), 50)])
-    assert isinstance(law, SampledSum)
-    cut = law.cut_to(math.log(1e-6), 0.0, 0.3)
+    ((distribution, _),) = merge([(SampledGaussian(1.0, 0.01), 50)])
+    assert isinstance(distribution, SampledSum)
+    cut = distribution.cut_to(math.log(1e-6), 0.0, 0.3)
     assert cut is not None
     x = np.linspace(-12, 14, 400_001)
     q = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * cut.cut.lost_share(x)
@@ -158,10 +162,12 @@ def test_elementary_moments_are_those_of_their_pair(name: str) -> None:
         assert abs(values[n] - truth * np.exp(-1j * n * spacing * line.centre)) < 1e-7
 
 
-@pytest.mark.parametrize("law", [*LAWS, *OTHERS.values()], ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize(
+    "distribution", [*DISTRIBUTIONS, *OTHERS.values()], ids=lambda distribution: type(distribution).__name__
+)
 @pytest.mark.parametrize("tilt", [0.5, 8.0])
-def test_the_bound_beyond_a_frequency_holds_for_all_of_them(law: RenyiMoments, tilt: float) -> None:
-    line = law.line(tilt)
+def test_the_bound_beyond_a_frequency_holds_for_all_of_them(distribution: RenyiMoments, tilt: float) -> None:
+    line = distribution.line(tilt)
     assert line is not None
     for spacing in (0.05, 0.5, 4.0):
         values, error = line.values(spacing, 96) or (np.zeros(1), 0.0)
@@ -176,7 +182,7 @@ def test_the_bound_of_a_sampled_gaussian_is_of_use() -> None:
     assert 1_000 * line.log_bound(30.0) < -20
 
 
-def test_the_characteristic_function_of_uniform_laws() -> None:
+def test_the_characteristic_function_of_uniform_distributions() -> None:
     s = np.linspace(1e-3, 60.0, 600_001)
     sizes = np.maximum.accumulate(np.abs(np.sin(s) / s)[::-1])[::-1]
     assert np.all(uniform_decay(s) >= sizes - 1e-15)
@@ -261,9 +267,11 @@ def inverted() -> Inversion:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda law: replace(law, error=law.error + 1e-5),
-        lambda law: replace(law, slack=law.slack + 1e-5),
-        lambda law: replace(law, others=tuple((away, more + 12) for away, more in law.others)),
+        lambda distribution: replace(distribution, error=distribution.error + 1e-5),
+        lambda distribution: replace(distribution, slack=distribution.slack + 1e-5),
+        lambda distribution: replace(
+            distribution, others=tuple((away, more + 12) for away, more in distribution.others)
+        ),
     ],
     ids=["terms", "moment", "periods"],
 )
@@ -300,7 +308,11 @@ def test_the_time_does_not_grow_with_the_count() -> None:
     few, many = (Composition([(step, count)]).spectrum for count in (10**3, 10**5))
     assert few is not None
     assert many is not None
-    sizes = [found[0].terms.size for law in (few, many) if (found := law.for_delta(math.log(1e-6)))]
+    sizes = [
+        found[0].terms.size
+        for distribution in (few, many)
+        if (found := distribution.for_delta(math.log(1e-6)))
+    ]
     assert len(sizes) == 2
     assert max(sizes) < 400
 
@@ -353,8 +365,8 @@ def test_bounds_of_strips_grow_with_the_slope() -> None:
 
 
 def test_a_lesser_tilt_needs_fewer_frequencies_where_the_best_one_sees_two_places() -> None:
-    laws = [(SampledGaussian(1 / (1 + i / 1000), 0.001 + 1e-6 * i), 1) for i in range(100)]
-    spectrum = Spectrum([*laws], 0.0)
+    distributions = [(SampledGaussian(1 / (1 + i / 1000), 0.001 + 1e-6 * i), 1) for i in range(100)]
+    spectrum = Spectrum([*distributions], 0.0)
     found = spectrum.for_delta(math.log(1e-6), (0.05, math.log(1e-6)))
     assert found is not None
     assert found[0].terms.size < 600
@@ -363,11 +375,11 @@ def test_a_lesser_tilt_needs_fewer_frequencies_where_the_best_one_sees_two_place
     assert 0.0742775 < sides[0] <= sides[1] < 0.0742779
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_what_is_about_the_moments_is_close_to_them(law: SampledGaussian) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_what_is_about_the_moments_is_close_to_them(distribution: SampledGaussian) -> None:
     """The tilts are chosen by it; only their cost depends on it, but they are no good if it is far off."""
     for tilt in (0.1, 1.0, 10.0):
-        line = law.line(tilt)
+        line = distribution.line(tilt)
         assert line is not None
-        about = float(law.log_moments(np.array([tilt]))[0])
+        about = float(distribution.log_moments(np.array([tilt]))[0])
         assert about == pytest.approx(line.log_moment, rel=1e-9, abs=1e-11)

@@ -88,13 +88,13 @@ def lattice_delta(run: Run, epsilon: float, step: float, size: int, tilt: float)
     losses, p = losses[some], p[some]
     nearest = np.rint(losses / step).astype(int)
     away = losses / step - nearest
-    law = np.bincount((nearest + 1) % size, p * (away**2 + away) / 2, size)
-    law += np.bincount((nearest - 1) % size, p * (away**2 - away) / 2, size)
-    law += np.bincount(nearest % size, np.where(nearest == 0, 0.0, p * (1 - away**2)), size)
+    distribution = np.bincount((nearest + 1) % size, p * (away**2 + away) / 2, size)
+    distribution += np.bincount((nearest - 1) % size, p * (away**2 - away) / 2, size)
+    distribution += np.bincount(nearest % size, np.where(nearest == 0, 0.0, p * (1 - away**2)), size)
     # what stays at 0, less 1, so that nothing small is lost next to it
-    law[0] = 0.0
-    law[0] = float(np.sum(-p * np.expm1(-tilt * losses))) - law.sum()
-    composed = scipy.fft.irfft(power(scipy.fft.rfft(law), steps), size)
+    distribution[0] = 0.0
+    distribution[0] = float(np.sum(-p * np.expm1(-tilt * losses))) - distribution.sum()
+    composed = scipy.fft.irfft(power(scipy.fft.rfft(distribution), steps), size)
     points = step * ((np.arange(size) + size // 2) % size - size // 2)
     over = points > epsilon
     return float(np.sum((composed * np.exp(-tilt * points) * -np.expm1(epsilon - points))[over]))

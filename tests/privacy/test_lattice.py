@@ -94,13 +94,16 @@ def test_mass_above_the_last_knot_counts_as_revealed() -> None:
 def test_the_error_that_convolve_states_covers_the_error_it_makes() -> None:
     first, second = [Fraction(1, 7), Fraction(4, 7), Fraction(2, 7)], [Fraction(3, 5), Fraction(2, 5)]
     exact = [Fraction(1)]
-    for law in [first] * 5 + [second]:
+    for distribution in [first] * 5 + [second]:
         exact = [
-            sum((exact[i - j] * law[j] for j in range(len(law)) if 0 <= i - j < len(exact)), Fraction(0))
-            for i in range(len(exact) + len(law) - 1)
+            sum(
+                (exact[i - j] * distribution[j] for j in range(len(distribution)) if 0 <= i - j < len(exact)),
+                Fraction(0),
+            )
+            for i in range(len(exact) + len(distribution) - 1)
         ]
-    laws = [np.array([float(x) for x in law]) for law in (first, second)]
-    found, error = convolve(laws, [np.arange(3), np.arange(2)], [5, 1], 32)
+    distributions = [np.array([float(x) for x in distribution]) for distribution in (first, second)]
+    found, error = convolve(distributions, [np.arange(3), np.arange(2)], [5, 1], 32)
     off = sum(abs(Fraction(float(x)) - (exact[i] if i < len(exact) else 0)) for i, x in enumerate(found))
     assert off <= error < 1e-11
 
@@ -109,16 +112,16 @@ def test_the_error_that_convolve_states_covers_the_error_it_makes() -> None:
 def test_every_stated_error_moves_the_answer_to_the_safe_side(*, upper: bool) -> None:
     """With w ≤ c(λ), a mass of `error` may add or hide error·c(λ)·e^{K - λε}, and no less is allowed for."""
 
-    def law(error: float) -> TiltedDistribution:
+    def distribution(error: float) -> TiltedDistribution:
         masses = np.full(1000, 1e-3)
         return TiltedDistribution(2.0, 0.5, 0.0, 0.01, masses, error, 0.0, 0.0, 9.0, 0.0, 0.0, upper)
 
-    clean, wrong = (np.exp(law(error).log_delta(1.0)) for error in (0.0, 1e-2))
+    clean, wrong = (np.exp(distribution(error).log_delta(1.0)) for error in (0.0, 1e-2))
     allowed = 1e-2 * peak(2.0) * np.exp(0.5 - 2.0)
     assert wrong - clean == pytest.approx(allowed if upper else -allowed, rel=1e-9)
 
 
-def test_below_its_window_a_law_promises_no_more_than_the_bound_of_chernoff() -> None:
+def test_below_its_window_a_distribution_guarantees_no_more_than_the_bound_of_chernoff() -> None:
     masses = np.full(1000, 1e-3)
-    law = TiltedDistribution(2.0, 0.5, 1.0, 0.01, masses, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, upper=True)
-    assert np.exp(law.log_delta(0.9)) >= peak(2.0) * np.exp(0.5 - 2.0 * 0.9)
+    distribution = TiltedDistribution(2.0, 0.5, 1.0, 0.01, masses, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, upper=True)
+    assert np.exp(distribution.log_delta(0.9)) >= peak(2.0) * np.exp(0.5 - 2.0 * 0.9)

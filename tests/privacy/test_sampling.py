@@ -27,11 +27,11 @@ def noisy(total: int, scale: float = 1.2) -> np.ndarray:
 
 def poisson(records: tuple[int, ...]) -> np.ndarray:
     """The distribution of the noisy sum of a Poisson sample."""
-    law = np.zeros(Z.size)
+    distribution = np.zeros(Z.size)
     for kept in itertools.product((0, 1), repeat=len(records)):
         chance = math.prod(RATE if keep else 1 - RATE for keep in kept)
-        law += chance * noisy(sum(r for r, keep in zip(records, kept, strict=True) if keep))
-    return law
+        distribution += chance * noisy(sum(r for r, keep in zip(records, kept, strict=True) if keep))
+    return distribution
 
 
 def fixed_size(records: tuple[int, ...], size: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from discreet import errors, privacy
 from discreet.privacy.selection import gamma_for, mean_runs
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
-LAWS = [
+DISTRIBUTIONS = [
     ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
     ([0.6, 0.4], [0.4, 0.6]),
     ([0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]),
@@ -31,39 +31,39 @@ def generating(x, gamma, eta):
     return ((1 - (1 - gamma) * x) ** -eta - 1) / (gamma**-eta - 1)
 
 
-def winner(law, gamma, eta):
+def winner(distribution, gamma, eta):
     """The distribution of the greatest of K draws, outcomes in rising order."""
-    law = np.asarray(law)
-    upto = np.minimum(np.cumsum(law), 1.0)
-    last = int(np.flatnonzero(law)[-1])
+    distribution = np.asarray(distribution)
+    upto = np.minimum(np.cumsum(distribution), 1.0)
+    last = int(np.flatnonzero(distribution)[-1])
     upto[last:] = 1.0
     below = np.append(0.0, upto[:-1])
-    return np.where(law > 0, generating(upto, gamma, eta) - generating(below, gamma, eta), 0.0)
+    return np.where(distribution > 0, generating(upto, gamma, eta) - generating(below, gamma, eta), 0.0)
 
 
 def winners(p, q, gamma, eta):
     """Both distributions of the winner, for every order of the outcomes and in both directions."""
     for order in itertools.permutations(range(len(p))):
-        pair = [winner([law[i] for i in order], gamma, eta) for law in (p, q)]
+        pair = [winner([distribution[i] for i in order], gamma, eta) for distribution in (p, q)]
         yield pair
         yield pair[::-1]
 
 
 @pytest.mark.parametrize(("gamma", "eta"), COUNTS)
-def test_the_generating_function_belongs_to_the_stated_law(gamma, eta):
+def test_the_generating_function_belongs_to_the_stated_distribution(gamma, eta):
     k = np.arange(1, round(60 / gamma) if gamma > 1e-3 else 400_000)
     ratios = np.append(1.0, (k[:-1] + eta) / (k[:-1] + 1))
     weights = np.exp(k * math.log1p(-gamma) + np.cumsum(np.log(ratios)))
-    law = weights / weights.sum()
-    assert law @ 0.7**k == pytest.approx(generating(0.7, gamma, eta), rel=1e-6)
-    assert mean_runs(gamma, eta) == pytest.approx(law @ k, rel=1e-6)
+    distribution = weights / weights.sum()
+    assert distribution @ 0.7**k == pytest.approx(generating(0.7, gamma, eta), rel=1e-6)
+    assert mean_runs(gamma, eta) == pytest.approx(distribution @ k, rel=1e-6)
     if eta == 0:
-        assert law[2] == pytest.approx((1 - gamma) ** 3 / (3 * -math.log(gamma)), rel=1e-6)
+        assert distribution[2] == pytest.approx((1 - gamma) ** 3 / (3 * -math.log(gamma)), rel=1e-6)
 
 
 @pytest.mark.parametrize(("gamma", "eta"), COUNTS)
-@pytest.mark.parametrize(("p", "q"), LAWS)
-def test_no_rule_is_below_the_exact_law_of_the_winner(p, q, gamma, eta):
+@pytest.mark.parametrize(("p", "q"), DISTRIBUTIONS)
+def test_no_rule_is_below_the_exact_distribution_of_the_winner(p, q, gamma, eta):
     best = privacy.selected(privacy.pair(p, q), gamma=gamma, eta=eta)
     leaks = best.failure > 0
     for a, b in winners(p, q, gamma, eta):

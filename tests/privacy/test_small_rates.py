@@ -78,8 +78,10 @@ def lattice_delta(noise: float, rate: float, steps: int, epsilon: float) -> floa
     losses = np.log1p(rate * np.expm1(mu * x - mu * mu / 2)) / step
     below = np.floor(losses).astype(int)
     share = losses - below
-    law = np.bincount(below % size, p * (1 - share), size) + np.bincount((below + 1) % size, p * share, size)
-    composed = scipy.fft.irfft(scipy.fft.rfft(law) ** steps, size)
+    distribution = np.bincount(below % size, p * (1 - share), size) + np.bincount(
+        (below + 1) % size, p * share, size
+    )
+    composed = scipy.fft.irfft(scipy.fft.rfft(distribution) ** steps, size)
     points = step * ((np.arange(size) + size // 2) % size - size // 2)
     over = points > epsilon
     return float(np.sum(composed[over] * -np.expm1(epsilon - points[over])))

@@ -43,9 +43,9 @@ class Case:
             return Dilution(np.array([[self.mu]]), np.array([[self.rate]]))
         return GroupRatio(GaussianShifts(self.mu, self.rate, self.size))
 
-    def law(self, count: float = 1.0) -> SampledSum | None:
-        law = SampledSum(self.ratio(), np.array([count]), self.kind)
-        return law.cut_to(self.log_cut, self.log_cut, self.width) if self.log_cut else law
+    def distribution(self, count: float = 1.0) -> SampledSum | None:
+        distribution = SampledSum(self.ratio(), np.array([count]), self.kind)
+        return distribution.cut_to(self.log_cut, self.log_cut, self.width) if self.log_cut else distribution
 
     def log_ratio(self, x: list[mpf]) -> list[mpf]:
         """log r(x), in as many digits as are set."""
@@ -77,16 +77,18 @@ def _drawn(draw: np.random.Generator) -> Case:
 class Reference:
     """The tilted distribution of a case on nodes of its own; `rule` is the one under test."""
 
-    def __init__(self, case: Case, law: SampledSum, rule: Rule) -> None:
+    def __init__(self, case: Case, distribution: SampledSum, rule: Rule) -> None:
         step = mpf(rule.step) / 2
         nodes = range(-2 * rule.left - 8, 2 * rule.right + 8)
         x = [step * (n + mpf(1) / 3) for n in nodes]
         up = case.log_ratio(x)
         down = case.log_ratio([-at for at in x]) if case.kind == "replaced" else [mpf(0)] * len(x)
-        self.losses = [law.sides[0] * a + law.sides[1] * b for a, b in zip(up, down, strict=True)]
+        self.losses = [
+            distribution.sides[0] * a + distribution.sides[1] * b for a, b in zip(up, down, strict=True)
+        ]
         start = [mpf(0)] * len(x) if case.kind == "added" else up
         terms = [
-            exp(mpf(case.tilt) * loss + own - at * at / 2) * self._kept(law, at)
+            exp(mpf(case.tilt) * loss + own - at * at / 2) * self._kept(distribution, at)
             for loss, own, at in zip(self.losses, start, x, strict=True)
         ]
         total = fsum(terms)
@@ -94,10 +96,10 @@ class Reference:
         self.weights = [term / total for term in terms]
 
     @staticmethod
-    def _kept(law: SampledSum, x: mpf) -> mpf:
-        if law.cut.is_open:
+    def _kept(distribution: SampledSum, x: mpf) -> mpf:
+        if distribution.cut.is_open:
             return mpf(1)
-        return erfc((x - mpf(law.cut.at)) / mpf(law.cut.width) / sqrt(mpf(2))) / 2
+        return erfc((x - mpf(distribution.cut.at)) / mpf(distribution.cut.width) / sqrt(mpf(2))) / 2
 
     def value(self, t: mpf, centre: float) -> mpc:
         turns = (expj(t * (loss - mpf(centre))) for loss in self.losses)
@@ -106,16 +108,16 @@ class Reference:
 
 def check(case: Case) -> float | None:
     """The greatest share that a true error has of the stated one; None if nothing is stated."""
-    law = case.law()
-    line = law.line(case.tilt) if law else None
-    if law is None or line is None or line.variance <= 0 or _is_long(case, line.rule):
+    distribution = case.distribution()
+    line = distribution.line(case.tilt) if distribution else None
+    if distribution is None or line is None or line.variance <= 0 or _is_long(case, line.rule):
         return None
     spread = math.sqrt(line.variance)
     with workdps(40):
-        true = Reference(case, law, line.rule).log_moment
+        true = Reference(case, distribution, line.rule).log_moment
         shares = [float(abs(true - mpf(line.log_moment)) / line.error)]
         for spacing, count in ((0.3 / spread, 24), (2.0 / spread, 200)):
-            shares += _shares_of_values(case, law, line, spacing, count)
+            shares += _shares_of_values(case, distribution, line, spacing, count)
     return float(np.max(shares))
 
 
@@ -124,14 +126,14 @@ def _is_long(case: Case, rule: Rule) -> bool:
 
 
 def _shares_of_values(
-    case: Case, law: SampledSum, line: SampledLine, spacing: float, count: int
+    case: Case, distribution: SampledSum, line: SampledLine, spacing: float, count: int
 ) -> list[float]:
-    rule = Rule(law, case.tilt, spacing * (math.isqrt(count - 1) + 1) ** 2)
+    rule = Rule(distribution, case.tilt, spacing * (math.isqrt(count - 1) + 1) ** 2)
     found = line.values(spacing, count)
     if found is None or _is_long(case, rule):
         return []
     values, errors = found
-    reference = Reference(case, law, rule)
+    reference = Reference(case, distribution, rule)
     shares = []
     for n in sorted({1, 2, 5, count // 2, count - 1}):
         true = reference.value(mpf(spacing) * n, line.centre)

@@ -54,7 +54,7 @@ def test_a_bound_that_forgets_to_renormalise_would_be_too_low():
     assert unnormalised < truth
 
 
-def sampled_gaussian_law(rate, noise, steps, removes, *, step=4e-5, low=-2.0, high=4.0):
+def sampled_gaussian_distribution(rate, noise, steps, removes, *, step=4e-5, low=-2.0, high=4.0):
     """The loss of a run by an FFT on a fine grid, masses split between neighbours so that the mean is kept."""
     x = np.linspace(-12 * noise, 1 + 12 * noise, 1_000_001)
     middle = (x[1:] + x[:-1]) / 2
@@ -68,10 +68,10 @@ def sampled_gaussian_law(rate, noise, steps, removes, *, step=4e-5, low=-2.0, hi
     inside = (loss < high - 2 * step) & (loss > low)
     index = np.floor(loss[inside] / step).astype(int)
     share = loss[inside] / step - index
-    law = np.bincount(index % size, p[inside] * (1 - share), size) + np.bincount(
+    distribution = np.bincount(index % size, p[inside] * (1 - share), size) + np.bincount(
         (index + 1) % size, p[inside] * share, size
     )
-    composed = np.maximum(irfft(rfft(law) ** steps, size), 0.0)
+    composed = np.maximum(irfft(rfft(distribution) ** steps, size), 0.0)
     losses = step * np.arange(size)
     return np.where(losses >= high, losses - (high - low), losses), composed
 
@@ -83,7 +83,10 @@ def sampled_gaussian_law(rate, noise, steps, removes, *, step=4e-5, low=-2.0, hi
 def test_a_truncated_training_run_has_its_computed_divergence(rate, noise, steps, order):
     run = steps * privacy.gaussian(noise).sampled(rate)
     (row,) = truncations(run, (8e-8,), order)
-    ways = [cut(*sampled_gaussian_law(rate, noise, steps, removes), 8e-8, order) for removes in (True, False)]
+    ways = [
+        cut(*sampled_gaussian_distribution(rate, noise, steps, removes), 8e-8, order)
+        for removes in (True, False)
+    ]
     assert row.divergence == pytest.approx(max(way[2] for way in ways), rel=5e-3)
     assert row.greatest == pytest.approx(max(way[1] for way in ways), rel=5e-3)
     assert 7.5e-8 < row.delta <= 8e-8

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constants of every statistical test, in one place.
 
-The tests are not seeded. Each accepts the right law, which a sound sampler fails with probability ALPHA at most, and
-must reject a law that is wrong by WRONG or so, which it fails to do with probability ALPHA at most: `fit.py` computes
+The tests are not seeded. Each accepts the right distribution, which a sound sampler fails with probability ALPHA at most, and
+must reject a distribution that is wrong by WRONG or so, which it fails to do with probability ALPHA at most: `fit.py` computes
 it. `scripts/chances.py` adds these up over the whole suite: a red test is a bug.
 """
 

@@ -41,7 +41,7 @@ def counts_of(values, fine=1):
     return BinWeights(places, (weights * fine).astype(object), fine)
 
 
-def law_of(brackets, counts):
+def distribution_of(brackets, counts):
     """The chance of every rung, by definition."""
     rungs, misses = brackets.misses(counts)
     assert misses.min() == 0
@@ -59,12 +59,12 @@ def quantiles_of(values, share):
 def chances(brackets, values):
     """That some quantile, by some definition, lies outside of its interval; and that the interval is everything."""
     exact = [quantiles_of(values, share) for share in brackets.shares]
-    rungs, law = law_of(brackets, counts_of(values))
+    rungs, distribution = distribution_of(brackets, counts_of(values))
     fails = [
         any(low > least or high < most for (low, high), (least, most) in zip(rung, exact, strict=True))
         for rung in rungs
     ]
-    return law[fails].sum(), law[-1]
+    return distribution[fails].sum(), distribution[-1]
 
 
 @pytest.mark.parametrize("shares", SHARES, ids=str)
@@ -123,9 +123,9 @@ def test_intervals_cost_one_choice_for_all_groups(shares, keys, relation):
     worst = 0.0
     for base, at in itertools.product(([((("a", 0),))] * 2, [(("a", 3),), (("b", 1),), (("a", 1),)]), drawn):
         brackets = QuantileIntervals(at, part.strategy.shares, 3, part._widest_scale(fine), 0.05)
-        laws = {
+        distributions = {
             who: [
-                law_of(brackets, counts)[1]
+                distribution_of(brackets, counts)[1]
                 for counts in by_group(
                     [weighted(part.sums, one) for one in base] + [own[who]], mechanism.groups, fine
                 )
@@ -134,7 +134,7 @@ def test_intervals_cost_one_choice_for_all_groups(shares, keys, relation):
         }
         others = everybody if relation == "replace" else [()]
         for one, other in itertools.product(everybody, others):
-            ratios = [np.log(p / q) for p, q in zip(laws[one], laws[other], strict=True)]
+            ratios = [np.log(p / q) for p, q in zip(distributions[one], distributions[other], strict=True)]
             worst = max(worst, sum(r.max() for r in ratios) - sum(r.min() for r in ratios))
     assert worst <= each + 1e-9
     assert worst >= 0.4 * each, "the noise is far more than any unit needs"
@@ -147,21 +147,21 @@ def by_group(people_sums, groups, fine):
         yield BinWeights(places, np.array([weights[y] for y in places], object), fine)
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
-def test_a_rung_is_drawn_by_its_law():
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
+def test_a_rung_is_drawn_by_its_distribution():
     values = list(range(41)) * 2
     brackets = QuantileIntervals((20,), (HALF,), 40, Fraction(8), 0.05)
     rungs, misses = brackets.misses(counts_of(values))
 
-    def law(scale):
+    def distribution(scale):
         weights = 2.0 ** np.arange(len(rungs)) * np.exp(-misses.astype(float) / scale)
         return weights / weights.sum()
 
     drawn = np.array([rungs.index(brackets.draw(counts_of(values))) for _ in range(FEW // 4)])
-    accepts(drawn, lambda k: law(8.0)[k], lambda k: law(8.0 * (1 - 2 * WRONG))[k])
+    accepts(drawn, lambda k: distribution(8.0)[k], lambda k: distribution(8.0 * (1 - 2 * WRONG))[k])
 
 
-def extreme_law(part, values, word):
+def extreme_distribution(part, values, word):
     """The chance of every place to be answered for an extreme of values in 0, …, 9; by definition."""
     t = part.beyond
     mirrored = values if word == "min" else [9 - x for x in values]
@@ -169,8 +169,8 @@ def extreme_law(part, values, word):
     before = [sum(x < y for x in mirrored) for y in range(10)]
     miss = np.array([max(0, b - t, t - u) for b, u in zip(before, upto, strict=True)])
     assert miss.min() == 0
-    law = np.exp(-miss / float(part._scale(None, 1)))
-    return (law / law.sum())[:: 1 if word == "min" else -1]
+    distribution = np.exp(-miss / float(part._scale(None, 1)))
+    return (distribution / distribution.sum())[:: 1 if word == "min" else -1]
 
 
 @pytest.mark.parametrize("word", ["min", "max"])
@@ -180,8 +180,11 @@ def test_an_extreme_lies_between_the_answer_and_the_bound(word):
     (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=1.0)).stages
     t, worst = part.beyond, 0.0
     for values in [(5,), (0, 9), (9,) * 3, (0,) * 5, (4,) * t, (4,) * (t - 1) + (8,), (1,) * 3 * t]:
-        law = extreme_law(part, values, word)
-        worst = max(worst, law[: min(values)].sum() if word == "min" else law[max(values) + 1 :].sum())
+        distribution = extreme_distribution(part, values, word)
+        worst = max(
+            worst,
+            distribution[: min(values)].sum() if word == "min" else distribution[max(values) + 1 :].sum(),
+        )
     assert 0.001 < worst <= 0.05
     many = dataset([(("a", 5),)] * 300, rows_are_units=True)
     (row,) = compile_question(question((word, number(0, 9))), many, Spend(epsilon=50.0)).draw(many)
@@ -189,15 +192,19 @@ def test_an_extreme_lies_between_the_answer_and_the_bound(word):
     assert (row[f"{name}_lo"], row[name], row[f"{name}_hi"]) == ((0, 5, 5) if word == "min" else (5, 5, 9))
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("word", ["min", "max"])
-def test_an_extreme_is_drawn_by_its_law(word):
+def test_an_extreme_is_drawn_by_its_distribution(word):
     values = (3, 3, 5)
     data = dataset([(("a", x),) for x in values], rows_are_units=True)
     (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=2.0)).stages
     held = [(3, 2), (5, 1)]
     drawn = np.array([part._choose_bins(held)[word][0] for _ in range(FEW // 4)])
-    accepts(drawn, lambda k: extreme_law(part, values, word)[k], lambda k: extreme_law(part, (), word)[k])
+    accepts(
+        drawn,
+        lambda k: extreme_distribution(part, values, word)[k],
+        lambda k: extreme_distribution(part, (), word)[k],
+    )
 
 
 def test_ends_hold_the_numbers_that_a_bin_stands_for():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question becomes one mechanism: what it promises, what it answers, what it refuses."""
+"""A question becomes one mechanism: what it guarantees, what it answers, what it refuses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ASKED = {
     ids=repr,
 )
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_the_promise_implies_the_spend(asked, keys, spend, relation):
+def test_the_guarantee_implies_the_spend(asked, keys, spend, relation):
     data = dataset(at_most=20, relation=relation)
     mechanism = compile_question(question(*asked, keys=keys), data, spend)
     assert mechanism.unit == data.unit
@@ -168,8 +168,8 @@ def test_an_engine_that_fails_says_nothing():
     assert failed.value.__context__ is None
 
 
-@may_fail(4 * ALPHA, "two laws fit, two do not")
-def test_the_noise_has_the_promised_scale():
+@may_fail(4 * ALPHA, "two distributions fit, two do not")
+def test_the_noise_has_the_guaranteed_scale():
     keys = tuple(str(i) for i in range(20_000))
     data = dataset(rows_are_units=True)
     counts = compile_question(question(("count",), keys=keys), data, Spend(epsilon=0.25)).draw(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles, extremes and modes: exact laws on all small tables, and samplers that follow them."""
+"""Quantiles, extremes and modes: exact distributions on all small tables, and samplers that follow them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def misses(counts, rank, times):
     )
 
 
-def rank_law(part, counts, one):
+def rank_distribution(part, counts, one):
     fine = part.sums.scheme.fine
     total = sum(counts)
     if one.kind == "quantile":
@@ -49,24 +49,26 @@ def rank_law(part, counts, one):
     return weights / weights.sum()
 
 
-def mode_law(part, counts):
+def mode_distribution(part, counts):
     weights = np.exp((counts - max(counts)) / float(part.scale))
     return weights / weights.sum()
 
 
-def spans(laws, others):
+def spans(distributions, others):
     """The extreme log ratios of independent choices, one for each group."""
-    ratios = [np.log(p / q) for p, q in zip(laws, others, strict=True)]
+    ratios = [np.log(p / q) for p, q in zip(distributions, others, strict=True)]
     return sum(r.min() for r in ratios), sum(r.max() for r in ratios)
 
 
-def worst_loss(vectors, law, relation, bases):
+def worst_loss(vectors, distribution, relation, bases):
     """The largest range of the log ratio over all neighbours; vectors[person][group] are counts."""
     worst = 0.0
     for base in bases:
         start = sum(vectors[who] for who in base) if base else 0 * vectors[()]
-        laws = [[law(group) for group in start + vectors[who]] for who in PEOPLE]
-        for one, other in itertools.product(laws, laws if relation == "replace" else [laws[0]]):
+        distributions = [[distribution(group) for group in start + vectors[who]] for who in PEOPLE]
+        for one, other in itertools.product(
+            distributions, distributions if relation == "replace" else [distributions[0]]
+        ):
             low, high = spans(one, other)
             worst = max(worst, high - low)
     return worst
@@ -101,7 +103,7 @@ def test_a_rank_costs_one_choice_for_all_groups(asked, keys, relation):
     (one,) = mechanism.question.aggregates
     vectors = counted(part.sums, mechanism.groups, range(4))
     bases = [base for base in BASES if base] if relation == "add-remove" else BASES[1:3]
-    worst = worst_loss(vectors, lambda counts: rank_law(part, counts, one), relation, bases)
+    worst = worst_loss(vectors, lambda counts: rank_distribution(part, counts, one), relation, bases)
     assert part.epsilon * part.strategy.choices == 2.0
     assert worst <= part.epsilon + 1e-9
     assert worst >= 0.2 * part.epsilon, "the noise is far more than any unit needs"
@@ -112,12 +114,12 @@ def test_a_rank_costs_one_choice_for_all_groups(asked, keys, relation):
 def test_a_mode_costs_one_choice_for_all_groups(keys, relation):
     asked = ("mode", X, {"values": (0, 1, 2, 3)})
     mechanism = compile_question(
-        question(asked, keys=keys), dataset(at_most=1, relation=relation), Spend(epsilon=2.0)
+        question(asked, keys=keys), dataset(at_most=2, relation=relation), Spend(epsilon=2.0)
     )
     (part,) = mechanism.stages
     sums = part.sums
     vectors = counted(sums, mechanism.groups, range(4))
-    worst = worst_loss(vectors, lambda counts: mode_law(part, counts), relation, BASES[1:3])
+    worst = worst_loss(vectors, lambda counts: mode_distribution(part, counts), relation, BASES[1:3])
     assert 1.0 - 1e-9 <= worst <= 2.0 + 1e-9
 
 
@@ -163,17 +165,17 @@ def test_three_quantiles_cost_two_choices(relation, monkeypatch):
     assert 0.6 <= worst <= 2.0 + 1e-9
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
-def test_a_place_is_drawn_by_its_law():
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
+def test_a_place_is_drawn_by_its_distribution():
     places, weights = np.array([1, 3, 4]), np.array([5, 20, 1], object)
     counts = np.array([0, 5, 0, 20, 1, 0, 0])
 
-    def law(scale):
+    def distribution(scale):
         weighs = np.exp(-misses(counts, 13, 1) / scale)
         return weighs / weighs.sum()
 
     drawn = np.array([ranks._choose(places, weights, (0, 6), (13, 1), Fraction(4)) for _ in range(FEW // 2)])
-    accepts(drawn, lambda k: law(4.0)[k], lambda k: law(4.0 * (1 - 2 * WRONG))[k])
+    accepts(drawn, lambda k: distribution(4.0)[k], lambda k: distribution(4.0 * (1 - 2 * WRONG))[k])
 
 
 def test_ranks_of_clear_data_are_right():

@@ -107,7 +107,7 @@ def test_too_few_rows_are_refused_after_the_first_step():
 
 
 @pytest.mark.parametrize("asked", [("quantile", X, {"fraction": (1, 2)}), ("max", X), ("variance", X)])
-def test_what_cannot_be_promised_is_refused(asked):
+def test_what_cannot_be_guaranteed_is_refused(asked):
     with pytest.raises(RefusedQuestion):
         least_spend(question(asked), dataset(), "±1")
     with pytest.raises(RefusedQuestion):

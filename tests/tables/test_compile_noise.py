@@ -25,7 +25,7 @@ BOTH = Spend(epsilon=1, delta=1e-6)
 UNITS = question(("units",), keys="unknown").aggregates
 
 
-def laws_of(asked, data, spend=BOTH):
+def distributions_of(asked, data, spend=BOTH):
     mechanism = compile_question(asked, data, spend)
     selection = [] if mechanism.selection is None else [mechanism.selection.distribution]
     stages = [part.distributions for part in mechanism.stages if isinstance(part, Totals)]
@@ -51,7 +51,7 @@ def laws_of(asked, data, spend=BOTH):
     ids=["mean", "counts", "one group", "rows", "units", "many means", "found", "one row found"],
 )
 def test_the_better_noise_is_taken(asked, data, law):
-    mechanism, laws = laws_of(asked, data)
+    mechanism, laws = distributions_of(asked, data)
     assert laws == {law}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
@@ -86,7 +86,7 @@ def test_sums_keep_gaussian_noise_beside_a_median_where_both_gain():
     sums = [("sum", number(0, i)) for i in range(1, 41)]
     asked = question(*sums, ("quantile", X, {"fraction": (1, 2)}), keys=("a", "b"))
     data = dataset(at_most=10)
-    _, laws = laws_of(asked, data)
+    _, laws = distributions_of(asked, data)
     assert laws == {GaussianDistribution}
 
 
@@ -103,7 +103,7 @@ def test_a_sum_has_half_the_weight_beside_a_mean_and_the_same_beside_a_count():
 
 
 def test_laplace_noise_is_charged_as_what_it_is():
-    mechanism, _ = laws_of(question(("mean", X)), dataset(at_most=10))
+    mechanism, _ = distributions_of(question(("mean", X)), dataset(at_most=10))
     assert mechanism.guarantee.epsilon(delta=0) == pytest.approx(1.0)
     pure = compile_question(question(("mean", X)), dataset(at_most=10), Spend(epsilon=1))
     assert mechanism.expected_errors() == pure.expected_errors()
@@ -138,7 +138,7 @@ def test_the_share_of_finding_makes_the_loss_least():
 # --- one noisy number for both ------------------------------------------------------------------------
 
 
-def cut_law(law):
+def cut_distribution(law):
     z = np.arange(-law.limit, law.limit + 1)
     weights = np.exp(-np.abs(z) / law.scale)
     return dict(zip(z.tolist(), weights / weights.sum(), strict=True))
@@ -148,12 +148,12 @@ HIDDEN = "hidden"
 SPAN = 60
 
 
-def law_of(selection, units):
-    """The exact law of what is seen of one group: nothing, or its noisy number."""
+def distribution_of(selection, units):
+    """The exact distribution of what is seen of one group: nothing, or its noisy number."""
     if not units:
         return {HIDDEN: 1.0}
     if isinstance(selection.distribution, TruncatedLaplace):
-        noise = cut_law(selection.distribution)
+        noise = cut_distribution(selection.distribution)
     else:
         z = np.arange(-SPAN, SPAN + 1)
         at = stats.norm.cdf((z + 0.5) / selection.distribution.scale) - stats.norm.cdf(
@@ -182,13 +182,13 @@ def selections(relation):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("which", [0, 1], ids=["cut", "gaussian"])
-def test_groups_with_their_numbers_keep_the_promise(which, relation):
+def test_groups_with_their_numbers_keep_the_guarantee(which, relation):
     """All sizes of two groups, a unit more in one of them, or moved from one to the other."""
     selection = selections(relation)[which]
     epsilons = [0.0, 0.5, 1.0, 1.5]
-    promised = np.array([selection.guarantee.delta(epsilon) for epsilon in epsilons])
+    guaranteed = np.array([selection.guarantee.delta(epsilon) for epsilon in epsilons])
     sizes = range(2 * (selection.threshold if which == 0 else 6) + 2)
-    laws = {units: law_of(selection, units) for units in range(max(sizes) + 2)}
+    laws = {units: distribution_of(selection, units) for units in range(max(sizes) + 2)}
     worst = np.zeros(len(epsilons))
     if relation == "add-remove":
         pairs = [(laws[n + 1], laws[n]) for n in sizes]
@@ -200,14 +200,14 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
         ]
     for p, q in [*pairs, *((q, p) for p, q in pairs)]:
         worst = np.maximum(worst, [hockey_stick(p, q, epsilon) for epsilon in epsilons])
-    assert (worst <= promised * (1 + 1e-9)).all()
-    assert worst[2] >= 0.25 * promised[2], "the leak is nowhere near what it may be"
+    assert (worst <= guaranteed * (1 + 1e-9)).all()
+    assert worst[2] >= 0.25 * guaranteed[2], "the leak is nowhere near what it may be"
 
 
 def test_a_cut_that_is_one_lower_leaks_too_much():
     selection = selections("add-remove")[0]
     lower = TruncatedLaplace(selection.distribution.scale, selection.distribution.limit - 1)
-    assert cut_law(lower)[lower.limit] > 0.03
+    assert cut_distribution(lower)[lower.limit] > 0.03
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["cut", "gaussian"])
@@ -216,7 +216,7 @@ def test_an_interval_covers_what_is_shown(which):
     selection = selections("add-remove")[which]
     name = UNITS[0].name
     for units in range(1, 40):
-        law = law_of(selection, units)
+        law = distribution_of(selection, units)
         shown = {seen: p for seen, p in law.items() if seen != HIDDEN and p > 0}
         column = selection._column(selection.estimates[name], list(shown))
         ends = zip(column.lo, column.hi, strict=True)
@@ -253,7 +253,7 @@ def test_a_count_comes_with_the_groups_for_nothing():
 
 @dataclass(frozen=True)
 class Silent(LaplaceDistribution):
-    """A law that always draws nothing."""
+    """A distribution that always draws nothing."""
 
     def draw(self, size=None):
         return np.zeros(size, np.int64)

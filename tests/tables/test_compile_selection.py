@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Naming groups: the exact law of what is named, on all small tables, against the promise."""
+"""Naming groups: the exact distribution of what is named, on all small tables, against the guarantee."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tail(law, t):
     return stats.norm.sf((t - 0.5) / law.scale)
 
 
-def law_of(selection, table):
+def distribution_of(selection, table):
     """The probabilities of all eight sets of named groups."""
     people = [tuple((ward, 1) for ward in held) for held in table]
     weights = engine(people).sums(selection.sums)
@@ -62,24 +62,24 @@ def selections(relation):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("which", [0, 1], ids=["laplace", "gaussian"])
-def test_what_is_named_keeps_the_promise(which, relation):
+def test_what_is_named_keeps_the_guarantee(which, relation):
     selection = selections(relation)[which]
     epsilons = [0.0, 0.3, 0.7, 1.0, 1.5]
-    promised = [selection.guarantee.delta(epsilon) for epsilon in epsilons]
+    guaranteed = [selection.guarantee.delta(epsilon) for epsilon in epsilons]
     worst = np.zeros(len(epsilons))
     for others in itertools.combinations_with_replacement(SETS, 2):
-        laws = [law_of(selection, (*others, held)) for held in SETS]
+        laws = [distribution_of(selection, (*others, held)) for held in SETS]
         against = laws if relation == "replace" else [laws[0]]
         for one, other in itertools.product(laws, against):
             for p, q in ((one, other), (other, one)):
                 found = [np.maximum(p - math.exp(epsilon) * q, 0).sum() for epsilon in epsilons]
                 worst = np.maximum(worst, found)
-    assert (worst <= np.array(promised) * (1 + 1e-9)).all()
+    assert (worst <= np.array(guaranteed) * (1 + 1e-9)).all()
     assert worst[-1] >= 0.5 * LEAK, "the leak is nowhere near what it may be"
 
 
-def counted_law(selection, table, wards=("a", "b"), reach=70):
-    """The exact law of everything that counts as selection release: which groups, and their numbers."""
+def counted_distribution(selection, table, wards=("a", "b"), reach=70):
+    """The exact distribution of everything that counts as selection release: which groups, and their numbers."""
     weights = engine(table).sums(selection.sums)
     q = math.exp(-1 / selection.distribution.scale)
     law = np.ones(1)
@@ -95,32 +95,32 @@ def counted_law(selection, table, wards=("a", "b"), reach=70):
 ONE_OR_BOTH = [(), (("a", 1),), (("a", 1), ("b", 1)), (("a", 1),) * 2, (("a", 1),) * 3 + (("b", 1),)]
 
 
-def worst_excess(selection, relation, promised):
-    """The most by which an exact δ exceeds the promised one, over tables of up to three people."""
-    excess = dict.fromkeys(promised, 0.0)
+def worst_excess(selection, relation, guaranteed):
+    """The most by which an exact δ exceeds the guaranteed one, over tables of up to three people."""
+    excess = dict.fromkeys(guaranteed, 0.0)
     for others in itertools.combinations_with_replacement(ONE_OR_BOTH, 2):
-        laws = [counted_law(selection, (*others, held)) for held in ONE_OR_BOTH]
+        laws = [counted_distribution(selection, (*others, held)) for held in ONE_OR_BOTH]
         for one, other in itertools.product(laws, laws if relation == "replace" else [laws[0]]):
             for p, q in ((one, other), (other, one)):
-                for epsilon in promised:
+                for epsilon in guaranteed:
                     found = np.maximum(p - math.exp(epsilon) * q, 0).sum()
                     excess[epsilon] = max(excess[epsilon], found)
-    return {epsilon: excess[epsilon] / promised[epsilon] for epsilon in promised}
+    return {epsilon: excess[epsilon] / guaranteed[epsilon] for epsilon in guaranteed}
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_a_count_that_selects_keeps_the_promise(relation, monkeypatch):
+def test_a_count_that_selects_keeps_the_guarantee(relation, monkeypatch):
     monkeypatch.setattr("discreet.tables.plan.selection._FINE", 4)
     scope = QueryScope(ROWS, (WARD,), contribution(at_most=2, relation=relation))
     (count,) = question(("count",), keys="unknown").aggregates
     selection = count_selection(scope, 1, LEAK, [count])
-    promised = {epsilon: selection.guarantee.delta(epsilon) for epsilon in (0.0, 0.3, 0.7, 1.0, 1.5)}
-    ratios = worst_excess(selection, relation, promised)
+    guaranteed = {epsilon: selection.guarantee.delta(epsilon) for epsilon in (0.0, 0.3, 0.7, 1.0, 1.5)}
+    ratios = worst_excess(selection, relation, guaranteed)
     assert max(ratios.values()) <= 1 + 1e-9
     assert ratios[1.0] >= 0.5, "the leak is nowhere near what it may be"
-    # A threshold that forgets the two rows of one person promises too much.
+    # A threshold that forgets the two rows of one person guarantees too much.
     lower = replace(selection, threshold=selection.threshold - 2 * 4)
-    assert max(worst_excess(lower, relation, promised).values()) > 1.1
+    assert max(worst_excess(lower, relation, guaranteed).values()) > 1.1
     # So does a group that exists because of people who are in too many groups.
     everywhere = [tuple((ward, 1) for ward in ("a", "b", "c", "d"))] * 9
     assert selection.max_groups == 3

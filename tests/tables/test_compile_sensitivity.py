@@ -54,11 +54,11 @@ BOTH = Spend(epsilon=1.0, delta=1e-6)
 
 
 def distances(mechanism, relation):
-    """For every part: how far its farthest neighbours are apart, in noises, and what the promise is made for."""
+    """For every part: how far its farthest neighbours are apart, in noises, and what the guarantee is made for."""
     for part in mechanism.stages:
         assert isinstance(part, Totals)
         gaussian = "gaussian" in repr(part.guarantee)
-        noise = np.array([law.scale for law in part.distributions])
+        noise = np.array([distribution.scale for distribution in part.distributions])
         vectors = []
         for person in people(VALUES, most=3):
             moved = part.exact(engine((person,)))
@@ -71,7 +71,7 @@ def distances(mechanism, relation):
 
 
 def bound(part, *, gaussian):
-    """Σ Δ/scale, or 1/noise²: what the promise is calibrated to."""
+    """Σ Δ/scale, or 1/noise²: what the guarantee is calibrated to."""
     if gaussian:
         return 1 / exactly(part.guarantee.noise) ** 2
     parts = part.guarantee.parts if hasattr(part.guarantee, "parts") else [(part.guarantee, 1)]
@@ -82,11 +82,11 @@ def bound(part, *, gaussian):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("keys", [None, ("a", "b"), ("a",)], ids=["total", "groups", "one group"])
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
-def test_no_unit_moves_the_sums_further_than_promised(asked, keys, relation, spend):
+def test_no_unit_moves_the_sums_further_than_guaranteed(asked, keys, relation, spend):
     mechanism = compile_question(question(*asked, keys=keys), dataset(at_most=2, relation=relation), spend)
-    for worst, promised in distances(mechanism, relation):
-        assert worst <= promised * (1 + 1e-12)
-        assert worst >= promised / 4, "the noise is far more than any unit needs"
+    for worst, guaranteed in distances(mechanism, relation):
+        assert worst <= guaranteed * (1 + 1e-12)
+        assert worst >= guaranteed / 4, "the noise is far more than any unit needs"
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -110,8 +110,8 @@ def test_columns_taken_for_exclusive_are_found_out(monkeypatch):
     """The mutant: every two conditions count as exclusive."""
     monkeypatch.setattr("discreet.tables.plan.exclusive.are_exclusive", lambda *_: True)
     asked = question(*AGGREGATES["counts that overlap"], keys=("a", "b"))
-    ((worst, promised),) = distances(compile_question(asked, dataset(at_most=2), PURE), "add-remove")
-    assert worst > 1.9 * promised
+    ((worst, guaranteed),) = distances(compile_question(asked, dataset(at_most=2), PURE), "add-remove")
+    assert worst > 1.9 * guaranteed
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 3])
@@ -128,11 +128,11 @@ def test_the_bound_is_attained(at_most):
         ("sum", GAUSSIAN),
     ]:
         mechanism = compile_question(question(*AGGREGATES[asked], keys=("a", "b")), data, spend)
-        ((worst, promised),) = distances(mechanism, "add-remove")
-        assert math.isclose(worst, promised, rel_tol=1e-6)
+        ((worst, guaranteed),) = distances(mechanism, "add-remove")
+        assert math.isclose(worst, guaranteed, rel_tol=1e-6)
     mechanism = compile_question(question(*AGGREGATES["mean"], keys=("a", "b")), data, GAUSSIAN)
-    ((worst, promised),) = distances(mechanism, "add-remove")
-    assert worst >= 0.97 * promised
+    ((worst, guaranteed),) = distances(mechanism, "add-remove")
+    assert worst >= 0.97 * guaranteed
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -140,8 +140,8 @@ def test_a_total_of_replaced_units_moves_by_one_unit(relation):
     data = dataset(at_most=2, relation=relation)
     for asked, spend in [("count", PURE), ("sum", PURE), ("positive sum", PURE), ("units", PURE)]:
         mechanism = compile_question(question(*AGGREGATES[asked]), data, spend)
-        ((worst, promised),) = distances(mechanism, relation)
-        assert math.isclose(worst, promised, rel_tol=1e-6)
+        ((worst, guaranteed),) = distances(mechanism, relation)
+        assert math.isclose(worst, guaranteed, rel_tol=1e-6)
 
 
 @pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
@@ -161,5 +161,5 @@ def test_half_the_noise_is_found_out():
     mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=2), PURE)
     (part,) = mechanism.stages
     object.__setattr__(part.distributions[0], "scale", part.distributions[0].scale / 2)
-    ((worst, promised),) = distances(mechanism, "add-remove")
-    assert worst > promised
+    ((worst, guaranteed),) = distances(mechanism, "add-remove")
+    assert worst > guaranteed

@@ -30,7 +30,7 @@ def drawn(values, spend):
     data = dataset([(("a", x),) for x in values], rows_are_units=True)
     (stage,) = compile_question(ASKED, data, spend).stages
     sums = np.array(stage.exact(data.engine, [()])[()], float)
-    noise = np.stack([law.draw(RUNS) for law in stage.distributions], axis=1)
+    noise = np.stack([distribution.draw(RUNS) for distribution in stage.distributions], axis=1)
     return {name: estimate.noisy(sums + noise) for name, estimate in stage.estimates.items()}
 
 
@@ -58,8 +58,10 @@ def test_an_interval_of_too_little_noise_is_found_out(spend):
     data = dataset([(("a", x),) for x in TABLES["middle"]], rows_are_units=True)
     (stage,) = compile_question(ASKED, data, spend).stages
     sums = np.array(stage.exact(data.engine, [()])[()], float)
-    noise = np.stack([law.draw(RUNS) for law in stage.distributions], axis=1)
-    smaller = NoiseVector(tuple(type(law)(law.scale * 0.9) for law in stage.distributions))
+    noise = np.stack([distribution.draw(RUNS) for distribution in stage.distributions], axis=1)
+    smaller = NoiseVector(
+        tuple(type(distribution)(distribution.scale * 0.9) for distribution in stage.distributions)
+    )
     estimate = replace(stage.estimates["stddev4"], noise=smaller)
     column = estimate.noisy(sums + noise)
     exact = np.std(TABLES["middle"])

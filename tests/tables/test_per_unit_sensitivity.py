@@ -138,7 +138,7 @@ SPENDS = {"laplace": Spend(epsilon=1.0), "gaussian": Spend(rho=0.5)}
 def farthest(mechanism, engine, relation, *, gaussian):
     """For each stage: how far neighbours are apart, in noises, with different others around."""
     for stage in mechanism.stages:
-        noise = np.array([law.scale for law in stage.distributions])
+        noise = np.array([distribution.scale for distribution in stage.distributions])
 
         def sums(those, stage=stage, noise=noise):
             found = stage.exact(engine({**together(those), "wards": WARDS}, UNITS))
@@ -154,10 +154,10 @@ def farthest(mechanism, engine, relation, *, gaussian):
             compared = [np.zeros_like(before)] if relation == "add-remove" else moved
             gaps = np.array([one - other for one in moved for other in compared])
             worst = max(worst, float((gaps**2 if gaussian else np.abs(gaps)).sum(axis=1).max()))
-        yield worst, promised(stage, gaussian=gaussian)
+        yield worst, guaranteed(stage, gaussian=gaussian)
 
 
-def promised(stage, *, gaussian):
+def guaranteed(stage, *, gaussian):
     if gaussian:
         return float(1 / exactly(stage.guarantee.noise) ** 2)
     parts = stage.guarantee.parts if hasattr(stage.guarantee, "parts") else [(stage.guarantee, 1)]
@@ -165,7 +165,7 @@ def promised(stage, *, gaussian):
 
 
 def exceeds(text, engine=Engine, relation="add-remove", spend="laplace", at_most=2):
-    """Whether some stage moves further than promised."""
+    """Whether some stage moves further than guaranteed."""
     data = dataset(together([]), at_most, relation, engine)
     mechanism = compile_question(parse(text, data).question, data, SPENDS[spend])
     results = [
@@ -177,7 +177,7 @@ def exceeds(text, engine=Engine, relation="add-remove", spend="laplace", at_most
 
 @pytest.mark.parametrize("text", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("spend", SPENDS)
-def test_nobody_moves_the_sums_further_than_promised(text, spend):
+def test_nobody_moves_the_sums_further_than_guaranteed(text, spend):
     assert not exceeds(text, spend=spend)
 
 

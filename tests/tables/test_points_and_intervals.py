@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A released number lies inside its own interval, in every view; and an interval is never cut below what it promises."""
+"""A released number lies inside its own interval, in every view; and an interval is never cut below what it guarantees."""
 
 from __future__ import annotations
 

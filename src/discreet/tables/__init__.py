@@ -13,7 +13,7 @@ A question goes from `ask` through `plan` and an engine to `answer`. Imports go 
 
 Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
 `greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,
-`AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
+`AggregateQuery`, `AggregateSpec`, `Expression`, `Answer` and `CubeAnswer`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ from discreet.extras import naming_extras
 
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer as Answer
+    from discreet.tables.answer.cube import CubeAnswer as CubeAnswer
     from discreet.tables.ask.aggregates import AggregateSpec as AggregateSpec
+    from discreet.tables.ask.aggregates import correlation as correlation
     from discreet.tables.ask.aggregates import count as count
+    from discreet.tables.ask.aggregates import count_distinct as count_distinct
+    from discreet.tables.ask.aggregates import covariance as covariance
     from discreet.tables.ask.aggregates import max as max  # noqa: A004 - as people say it
     from discreet.tables.ask.aggregates import mean as mean
     from discreet.tables.ask.aggregates import median as median
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from discreet.tables.ask.aggregates import sum as sum  # noqa: A004 - as people say it
     from discreet.tables.ask.aggregates import units as units
     from discreet.tables.ask.aggregates import variance as variance
+    from discreet.tables.ask.aggregates import weighted_mean as weighted_mean
     from discreet.tables.ask.expressions import Expression as Expression
     from discreet.tables.ask.expressions import greatest as greatest
     from discreet.tables.ask.expressions import least as least
@@ -52,11 +57,15 @@ __all__ = [
     "AggregateSpec",
     "Answer",
     "Column",
+    "CubeAnswer",
     "Dataset",
     "Each",
     "Expression",
     "Query",
+    "correlation",
     "count",
+    "count_distinct",
+    "covariance",
     "greatest",
     "least",
     "max",
@@ -69,6 +78,7 @@ __all__ = [
     "sum",
     "units",
     "variance",
+    "weighted_mean",
     "when",
 ]
 
@@ -78,11 +88,16 @@ _HOMES = {
     "AggregateSpec": "ask.aggregates",
     "Answer": "answer.answer",
     "Column": "data.dataset",
+    "CubeAnswer": "answer.cube",
     "Dataset": "ask.start",
     "Each": "data.dataset",
     "Expression": "ask.expressions",
     "Query": "ask.query",
     "count": "ask.aggregates",
+    "correlation": "ask.aggregates",
+    "count_distinct": "ask.aggregates",
+    "covariance": "ask.aggregates",
+    "weighted_mean": "ask.aggregates",
     "greatest": "ask.expressions",
     "least": "ask.expressions",
     "max": "ask.aggregates",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Correlated noise: its algebra to the last cell, its promise by integrating the true laws, and what is refused."""
+"""Correlated noise: its algebra to the last cell, its guarantee by integrating the true distributions, and what is refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_many_bands_are_the_square_root_of_prefix_sums():
     assert root @ root == pytest.approx(np.tril(np.ones((50, 50))))
 
 
-# --- the promise: the true laws of tiny runs, integrated ---------------------------------------------
+# --- the guarantee: the true distributions of tiny runs, integrated ---------------------------------------------
 
 
 def delta_of(columns, turns, *, sigma, rate, epsilon, gradient, points=25, reach=5.0):
@@ -65,8 +65,8 @@ def delta_of(columns, turns, *, sigma, rate, epsilon, gradient, points=25, reach
     """
     line = np.linspace(-reach * sigma, reach * sigma, points)
     rows = np.stack(np.meshgrid(*[line] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
-    law = np.exp(-(rows**2).sum(1) / (2 * sigma**2))
-    law /= law.sum()
+    distribution = np.exp(-(rows**2).sum(1) / (2 * sigma**2))
+    distribution /= distribution.sum()
     ratio = np.zeros(len(rows))
     for steps in turns:
         for coins in itertools.product([0, 1], repeat=len(steps)):
@@ -76,8 +76,8 @@ def delta_of(columns, turns, *, sigma, rate, epsilon, gradient, points=25, reach
             chance = np.prod([rate if coin else 1 - rate for coin in coins])
             exponent = ((rows * moved).sum(1) - (moved**2).sum(1) / 2) / sigma**2
             ratio += chance * np.exp(exponent) / len(turns)
-    there = (law * np.maximum(ratio - np.exp(epsilon), 0)).sum()
-    back = (law * np.maximum(1 - np.exp(epsilon) * ratio, 0)).sum()
+    there = (distribution * np.maximum(ratio - np.exp(epsilon), 0)).sum()
+    back = (distribution * np.maximum(1 - np.exp(epsilon) * ratio, 0)).sum()
     return max(there, back)
 
 
@@ -166,7 +166,7 @@ def test_a_sum_is_rounded_and_moves_its_own_release_only(bands):
     )
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_the_spread_is_that_of_ordinary_noise():
     noise, buffer = BandedNoise(Cycle(3, 1)), torch.zeros(40_000, dtype=torch.float64)
     noise.add_(buffer, SCALES, divide=1.0)
@@ -217,7 +217,7 @@ def test_another_size_is_not_the_same_part():
 # --- the groups --------------------------------------------------------------------------------------
 
 
-@may_fail(ALPHA, "one law fits")
+@may_fail(ALPHA, "one distribution fits")
 def test_groups_are_fair_and_have_their_turns():
     cycle, everybody = Cycle(4, 20_000), np.arange(20_000)
     seen = []

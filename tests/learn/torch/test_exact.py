@@ -107,7 +107,7 @@ def test_the_sum_is_the_textbooks_for_layers_of_all_kinds(kind):
     sums.close()
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_the_noise_is_exactly_the_rounded_gaussian_of_its_scale():
     parameter = torch.nn.Parameter(torch.zeros(50_000, dtype=torch.float64))
     sums = ExactSums([parameter], noise=3.0)

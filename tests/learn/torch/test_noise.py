@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise has its law, lies on its grid, and listens to nobody's seed."""
+"""Noise has its distribution, lies on its grid, and listens to nobody's seed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_block_function_is_that_of_another_implementation():
     assert blocks(key, counters, nonce).tobytes() == stream
 
 
-@may_fail(4 * ALPHA, "one law fits, two do not, and no correlation is seen")
+@may_fail(4 * ALPHA, "one distribution fits, two do not, and no correlation is seen")
 @pytest.mark.parametrize(
     "drawn",
     [lambda: normals(COUNT).numpy(), lambda: reference_normals(fresh_key(), COUNT, 3)],
@@ -52,7 +52,7 @@ def test_normals_are_normal_and_of_unit_width(drawn):
     cells = np.rint(sample * 10).astype(np.int64)
     fit.accepts(cells, *(lambda k, s=s: fit.rounded_gaussian(k, s) for s in (10.0, 8.0, 12.0)))
     halves = sample[: COUNT // 2], sample[COUNT // 2 :]
-    # the pairs of one radius are independent: r √((n - 2)/(1 - r²)) has Student's law with n - 2 degrees, 5.7e-10
+    # the pairs of one radius are independent: r √((n - 2)/(1 - r²)) has Student's distribution with n - 2 degrees, 5.7e-10
     pairs, most = COUNT // 2, 6.2 / math.sqrt(COUNT // 2)
     risk(2 * stats.t.sf(most * math.sqrt((pairs - 2) / (1 - most**2)), pairs - 2))
     assert abs(np.corrcoef(*halves)[0, 1]) < most
@@ -124,7 +124,7 @@ def test_a_clipping_norm_on_a_device_makes_the_same_grid(clip):
     assert [float(part) for part in other] == pytest.approx(list(one), rel=1e-15)
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_the_noise_has_the_width_that_was_asked_for():
     buffer = torch.zeros(COUNT)
     StepNoise().add_(buffer, scales_for(noise=2.0, clip=3.0, dimension=COUNT), divide=6.0)

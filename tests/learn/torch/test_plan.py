@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan promises what its batches and its noise give, under the relation that they allow."""
+"""A plan guarantees what its batches and its noise give, under the relation that they allow."""
 
 from __future__ import annotations
 

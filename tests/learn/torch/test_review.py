@@ -237,7 +237,7 @@ def test_a_loader_that_gives_records_more_than_once_is_refused():
             private(model, optimizer, DataLoader(data, 4, sampler=sampler), noise=1.0, epochs=1)
 
 
-def test_a_promise_of_fewer_steps_says_when_it_holds():
+def test_a_guarantee_of_fewer_steps_says_when_it_holds():
     assert "fixed in advance" in begun()[2].explain()
 
 

@@ -60,7 +60,7 @@ def test_a_step_is_the_clipped_sum_over_the_public_divisor(settings, physical):
 
 
 @CLIPPERS
-def test_the_noise_has_the_width_that_is_promised(settings):
+def test_the_noise_has_the_width_that_is_guaranteed(settings):
     """All gradients zero: what is released is noise, with standard deviation noise·clip/batch."""
     model = torch.nn.Linear(200, 10, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)

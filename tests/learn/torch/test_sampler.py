@@ -33,7 +33,7 @@ def test_a_word_decides_to_the_last_bit_and_never_too_often(batch, size):
         assert draw(made, 4).tolist() == [0, 2]
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 def test_poisson_batches_have_their_rate_at_every_place_and_are_independent():
     made, trials = plan(batch=3, size=10), FEW
     seen = np.zeros((trials, 4), np.int64)
@@ -41,15 +41,15 @@ def test_poisson_batches_have_their_rate_at_every_place_and_are_independent():
         row[draw(made, 4)] = 1
     codes = seen @ np.array([8, 4, 2, 1])
 
-    def law(rate):
+    def distribution(rate):
         return lambda k: np.array(
             [rate ** int(c).bit_count() * (1 - rate) ** (4 - int(c).bit_count()) for c in k]
         )
 
-    fit.accepts(codes, law(0.3), law(0.3 * (1 - WRONG)), law(0.3 * (1 + WRONG)))
+    fit.accepts(codes, distribution(0.3), distribution(0.3 * (1 - WRONG)), distribution(0.3 * (1 + WRONG)))
 
 
-@may_fail(ALPHA, "one law fits")
+@may_fail(ALPHA, "one distribution fits")
 @pytest.mark.parametrize("count", [2, 4])
 def test_every_set_of_fixed_size_is_equally_likely(count):
     made = plan(sampling="fixed", size=5, batch=count)

@@ -73,7 +73,7 @@ def test_no_table_is_worse_than_on_its_own(sizes, sets):
 
 
 def test_equal_tables_fall_back_where_one_would_be_worse_than_on_its_own():
-    """A weight of one table forces it; the objective for all tables never does so here, and the promise is checked anyway."""
+    """A weight of one table forces it; the objective for all tables never does so here, and the guarantee is checked anyway."""
     system = ResidualSystem((30, 2), ((0,), (1,)))
     uneven = plan_noise(system, {(0,): 1e6, (1,): 1.0}).table_variances()
     assert uneven[(1,)] > 2

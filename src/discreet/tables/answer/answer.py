@@ -223,7 +223,7 @@ class Answer:
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_dict()["keys"]
         []
         """
-        return frames.to_dict(self)
+        return frames.answer_to_dict(self)
 
     def to_json(self) -> str:
         """The whole answer as a line of JSON, which `Answer.from_json` reads.

@@ -32,24 +32,30 @@ if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
 
 __all__ = [
+    "CUBE_VERSION",
     "SIDECAR",
+    "answer_to_dict",
+    "column_to_dict",
     "from_json",
     "library",
+    "plain_value",
     "sidecar_text",
     "to_arrow",
     "to_csv",
-    "to_dict",
     "to_excel",
     "to_ipc",
     "to_json",
     "to_pandas",
     "to_parquet",
     "to_polars",
+    "value_of",
     "write_csv",
     "write_parquet",
 ]
 
 _VERSION = 1
+#: An answer with the tables of a cube.
+CUBE_VERSION = 2
 #: The ending that CSV on the Web gives to the description of a file.
 SIDECAR = "-metadata.json"
 _NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegative")
@@ -155,16 +161,13 @@ def _printable(text: str) -> str:
     return "".join(sign if sign >= " " or sign in "\t\n" else "\ufffd" for sign in text)[:32_767]
 
 
-def to_dict(answer: Answer) -> JsonObject:
+def answer_to_dict(answer: Answer) -> JsonObject:
     """The answer as plain JSON types."""
     return {
         "discreet.answer": _VERSION,
         "keys": list(answer.keys),
-        "groups": [[_plain(part) for part in group] for group in answer.groups],
-        "columns": {
-            name: {field: _field(getattr(column, field)) for field in _NOISY} | _noise_of(column)
-            for name, column in answer.columns.items()
-        },
+        "groups": [[plain_value(part) for part in group] for group in answer.groups],
+        "columns": {name: column_to_dict(column) for name, column in answer.columns.items()},
         "question": answer.question,
         "notes": list(answer.notes),
         "withheld": answer.suppressed,
@@ -175,7 +178,7 @@ def to_dict(answer: Answer) -> JsonObject:
 
 def to_json(answer: Answer) -> str:
     """The answer as a line of JSON."""
-    return json.dumps(to_dict(answer), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(answer.to_dict(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def from_json(text: str) -> Answer:
@@ -184,13 +187,13 @@ def from_json(text: str) -> Answer:
 
     try:
         stored = json.loads(text)
-        if stored["discreet.answer"] > _VERSION:
+        if stored["discreet.answer"] > CUBE_VERSION:
             raise _unreadable_answer_error("DP402", "it is from a newer version of discreet.")
         columns = {name: _noisy(column) for name, column in stored["columns"].items()}
         guarantee = stored["guarantee"]
-        return Answer(
+        answer = Answer(
             keys=tuple(stored["keys"]),
-            groups=tuple(tuple(_value(part) for part in group) for group in stored["groups"]),
+            groups=tuple(tuple(value_of(part) for part in group) for group in stored["groups"]),
             columns=columns,
             question=stored["question"],
             notes=tuple(stored["notes"]),
@@ -198,6 +201,11 @@ def from_json(text: str) -> Answer:
             guarantee=None if guarantee is None else privacy.from_json(json.dumps(guarantee)),
             private=stored["private"],
         )
+        if "cube" not in stored:
+            return answer
+        from discreet.tables.answer.cube_json import cube_of_dict
+
+        return cube_of_dict(answer, stored["cube"], _noisy)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, BadDescription):
             raise
@@ -213,6 +221,11 @@ def _noisy(stored: dict[str, Any]) -> Noisy:
     if "linear" in fields:
         fields["linear"] = DrawnNoise.from_dict(fields["linear"])
     return Noisy(**fields)
+
+
+def column_to_dict(column: Noisy) -> JsonObject:
+    """A noisy column as plain JSON types."""
+    return {field: _field(getattr(column, field)) for field in _NOISY} | _noise_of(column)
 
 
 def _noise_of(column: Noisy) -> JsonObject:
@@ -233,7 +246,7 @@ def _field(value: Any) -> JsonValue:
     return plain
 
 
-def _plain(value: Any) -> JsonValue:
+def plain_value(value: Any) -> JsonValue:
     """A key in JSON; dates and moments are marked with their type."""
     if isinstance(value, datetime):
         return {"moment": value.isoformat()}
@@ -243,7 +256,7 @@ def _plain(value: Any) -> JsonValue:
     return plain
 
 
-def _value(stored: Any) -> Value:
+def value_of(stored: Any) -> Value:
     if isinstance(stored, dict):
         ((kind, text),) = stored.items()
         return datetime.fromisoformat(text) if kind == "moment" else date.fromisoformat(text)

@@ -69,6 +69,44 @@ class QueryMethods:
         """
         return self._query.with_keys(columns, named_columns, keys)
 
+    def cube(
+        self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
+    ) -> Query:
+        """A table for every subset of the columns, all in one release: counts, sums, means, variances.
+
+        The tables agree with each other: every subtotal is the sum of its parts. `objective` says
+        which errors are to be small: of each table ("each"), of all cells ("cells"), of the worst
+        table ("worst"), or weights of tables such as `{("sex",): 5, ("sex", "race"): 1}`.
+        """
+        return self._query.with_grouping("CUBE", [columns], objective)
+
+    def rollup(
+        self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
+    ) -> Query:
+        """A table for all columns, for all but the last, and so on to the total, all in one release."""
+        return self._query.with_grouping("ROLLUP", [columns], objective)
+
+    def grouping_sets(
+        self,
+        *sets: Sequence[str | Expression],
+        objective: str | Mapping[str | tuple[str, ...], float] = "each",
+    ) -> Query:
+        """A table for each of several lists of columns, all in one release; the total is `()`."""
+        return self._query.with_grouping("GROUPING SETS", [_columns(some) for some in sets], objective)
+
+    @check.arguments
+    def marginals(
+        self,
+        order: int | Sequence[int],
+        columns: Sequence[str | Expression] | None = None,
+        objective: str | Mapping[str | tuple[str, ...], float] = "each",
+    ) -> Query:
+        """A table for every `order` of the columns, all in one release; `order=(1, 2)` asks for both.
+
+        By default the columns are those whose values the description lists.
+        """
+        return self._query.with_marginals(order, columns, objective)
+
     def aggregate(
         self, *specs: aggregates.AggregateSpec, **named_specs: aggregates.AggregateSpec
     ) -> AggregateQuery:
@@ -81,6 +119,11 @@ class QueryMethods:
     def count(self, of: str | Expression | None = None) -> AggregateQuery:
         """The number of rows; with `of`, the number of rows in which it is not NULL."""
         return self.aggregate(aggregates.count(of))
+
+    @check.arguments
+    def count_distinct(self, of: str | Expression) -> AggregateQuery:
+        """The number of different values; of one unit at most `at_most` values count."""
+        return self.aggregate(aggregates.count_distinct(of))
 
     def units(self) -> AggregateQuery:
         """The number of privacy units, such as patients or customers."""
@@ -97,14 +140,33 @@ class QueryMethods:
         return self.aggregate(aggregates.mean(of, between))
 
     @check.arguments
-    def variance(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
-        """The variance of the population; values are clipped as in `sum`."""
-        return self.aggregate(aggregates.variance(of, between))
+    def variance(
+        self, of: str | Expression, between: Bounds | None = None, *, sample: bool = False
+    ) -> AggregateQuery:
+        """The variance of the population, or of a `sample`; values are clipped as in `sum`."""
+        return self.aggregate(aggregates.variance(of, between, sample=sample))
 
     @check.arguments
-    def stddev(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
-        """The standard deviation of the population; values are clipped as in `sum`."""
-        return self.aggregate(aggregates.stddev(of, between))
+    def stddev(
+        self, of: str | Expression, between: Bounds | None = None, *, sample: bool = False
+    ) -> AggregateQuery:
+        """The standard deviation of the population, or of a `sample`; values are clipped as in `sum`."""
+        return self.aggregate(aggregates.stddev(of, between, sample=sample))
+
+    @check.arguments
+    def covariance(self, of: str | Expression, beside: str | Expression) -> AggregateQuery:
+        """The covariance of two columns in the population."""
+        return self.aggregate(aggregates.covariance(of, beside))
+
+    @check.arguments
+    def correlation(self, of: str | Expression, beside: str | Expression) -> AggregateQuery:
+        """The correlation of two columns (Pearson's)."""
+        return self.aggregate(aggregates.correlation(of, beside))
+
+    @check.arguments
+    def weighted_mean(self, of: str | Expression, weights: str | Expression) -> AggregateQuery:
+        """The mean in which each row has a weight."""
+        return self.aggregate(aggregates.weighted_mean(of, weights))
 
     @check.arguments
     def median(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
@@ -139,3 +201,8 @@ class QueryMethods:
         them.
         """
         return self._query.with_buckets(of, edges)
+
+
+def _columns(some: Sequence[str | Expression]) -> Sequence[str | Expression]:
+    """The columns of one table; a single name stands for itself."""
+    return (some,) if isinstance(some, str) else some

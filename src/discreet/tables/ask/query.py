@@ -51,6 +51,10 @@ _FUNCTIONS = {
     "mean": "AVG",
     "variance": "VAR",
     "stddev": "STDDEV",
+    "sample_variance": "VAR_SAMP",
+    "sample_stddev": "STDDEV_SAMP",
+    "covariance": "COVAR_POP",
+    "correlation": "CORR",
     "median": "MEDIAN",
     "quantile": "QUANTILE",
     "min": "MIN",
@@ -73,6 +77,9 @@ class Query(QueryMethods):
     conditions: tuple[Expression, ...] = ()
     keys: tuple[tuple[str, Expression], ...] = ()
     listed: tuple[tuple[Any, ...], ...] | None = None  # the public groups that `keys` lists
+    # How several tables are asked for: CUBE, ROLLUP, … of the keys, and which errors are to be small.
+    grouping: exp.Expression | None = None
+    objective: str = ""
 
     @property
     def _query(self) -> Query:
@@ -132,6 +139,53 @@ class Query(QueryMethods):
         listed = None if keys is None else _group_tuples(keys, [name for name, _ in key_columns])
         return replace(self, keys=tuple(key_columns), listed=listed)
 
+    def with_grouping(
+        self, kind: str, sets: Sequence[Sequence[str | Expression]], objective: object
+    ) -> Query:
+        """The question with a table for each of several sets of keys.
+
+        `kind` is "CUBE" or "ROLLUP" of the keys of the first set, or "GROUPING SETS".
+        """
+        keys = {key: (_name(key), as_expression(key)) for some in sets for key in some}
+        if not keys or self.keys:
+            raise BadParameter(
+                "DP107",
+                "a question has one grouping, with at least one column.",
+                why="its tables are planned together, and share their noise.",
+                fix=f"data.cube({_keys_of(self.data.tables[self.table])}).count()",
+            )
+        parts = [[keys[key][1].node.copy() for key in some] for some in sets]
+        node: exp.Expression
+        if kind == "GROUPING SETS":
+            node = exp.GroupingSets(expressions=[exp.Tuple(expressions=some) for some in parts])
+        else:
+            node = {"CUBE": exp.Cube, "ROLLUP": exp.Rollup}[kind](expressions=parts[0])
+        return replace(self, keys=tuple(keys.values()), grouping=node, objective=_objective_text(objective))
+
+    def with_marginals(
+        self, order: int | Sequence[int], columns: Sequence[str | Expression] | None, objective: object
+    ) -> Query:
+        """The question with a table for every so many of some columns."""
+        table = self.data.tables[self.table]
+        chosen = _listed_columns(table) if columns is None else value_list(columns)
+        orders = [order] if isinstance(order, int) else value_list(order)
+        several = [check.whole(at_least=0, order=each) for each in orders]
+        if not several or max(several) > len(chosen):
+            raise BadParameter(
+                "DP102",
+                f"order must be a number of columns, at most {len(chosen)}, or several.",
+                why="there is a table for every so many of the columns.",
+                fix=f"data.marginals(order={min(2, len(chosen))}, columns=[{_keys_of(table)}]).count()",
+            )
+        query = self.with_grouping("CUBE", [chosen], objective)
+        nodes = [of.node for _, of in query.keys]
+        marginals: list[exp.Expression] = [
+            exp.Anonymous(this="MARGINALS", expressions=[syntax_tree(each), *(node.copy() for node in nodes)])
+            for each in sorted(set(several))
+        ]
+        grouping = marginals[0] if len(marginals) == 1 else exp.GroupingSets(expressions=marginals)
+        return replace(query, grouping=grouping)
+
     def with_buckets(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
         """The question that counts the rows in each bucket."""
         query = replace(self, keys=(*self.keys, ("bucket", as_expression(of).bucket(edges))))
@@ -162,6 +216,9 @@ class Query(QueryMethods):
             select = select.join(join.copy())
         for condition in [*self.conditions, *self._among()]:
             select = select.where(condition.node.copy())
+        if self.grouping is not None:
+            select.set("group", exp.Group(expressions=[self.grouping.copy()]))
+            return select
         return select.group_by(*(of.node.copy() for _, of in self.keys))
 
     def _among(self) -> list[Expression]:
@@ -214,7 +271,9 @@ class AggregateQuery:
             select = select.having(self.kept.node.copy())
         for of, descending in self.orders:
             select = select.order_by(exp.Ordered(this=of.node.copy(), desc=descending))
-        return sql_text(select if self.most is None else select.limit(self.most))
+        text = sql_text(select if self.most is None else select.limit(self.most))
+        objective = self.query.objective
+        return f"{text} WITH (objective = {sql_text(syntax_tree(objective))})" if objective else text
 
     @cached_property
     def question(self) -> Question:
@@ -312,8 +371,19 @@ def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
                 fix="between=(0, 60)",
             )
         of = of.clamp(*wanted.between)
+    if wanted.kind == "distinct":
+        return exp.Count(this=exp.Distinct(expressions=[of.node.copy()]))
+    if wanted.kind == "weighted_mean":
+        weights = as_expression(wanted.beside)
+        return exp.Div(this=_call("SUM", of * weights), expression=_call("SUM", weights))
     rank = [] if wanted.rank is None else [syntax_tree(wanted.rank)]
-    return exp.Anonymous(this=_FUNCTIONS[wanted.kind], expressions=[of.node.copy(), *rank])
+    beside = [] if wanted.beside is None else [as_expression(wanted.beside)]
+    return _call(_FUNCTIONS[wanted.kind], of, *beside, *rank)
+
+
+def _call(function: str, *operands: Expression | exp.Expression) -> exp.Expression:
+    nodes = [part.node if isinstance(part, Expression) else part for part in operands]
+    return exp.Anonymous(this=function, expressions=[node.copy() for node in nodes])
 
 
 def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str] | None) -> exp.Join:
@@ -358,6 +428,32 @@ def _unit_pair(ours: Table, other: Table) -> dict[str, str]:
 def _common_column(ours: Table, other: Table) -> str:
     """A column of both tables, or one of ours."""
     return next((name for name in ours.columns if name in other.columns), next(iter(ours.columns)))
+
+
+def _listed_columns(table: Table) -> list[str]:
+    """The columns of a table whose values are public, and are listed."""
+    return [
+        name
+        for name, column in table.columns.items()
+        if name != table.unit and (column.values is not None or column.kind == "boolean")
+    ]
+
+
+def _objective_text(objective: object) -> str:
+    """An objective as SQL writes it: a word, or weights such as 'sex: 5; sex, race: 1'; empty for the default."""
+    if isinstance(objective, Mapping):
+        pairs = ((name if isinstance(name, tuple) else (name,), weight) for name, weight in objective.items())
+        return "; ".join(
+            f"{', '.join(map(str, names))}: {check.real(weight=weight)!r}" for names, weight in pairs
+        )
+    if isinstance(objective, str):
+        return "" if objective == "each" else objective
+    raise BadParameter(
+        "DP104",
+        "objective must be 'each', 'cells' or 'worst', or the weights of tables.",
+        why="it says which errors are to be small.",
+        fix='objective="worst"   or   objective={("sex",): 5, ("sex", "race"): 1}',
+    )
 
 
 def _keys_of(table: Table) -> str:

@@ -15,7 +15,7 @@ from discreet.tables.ask.released import ReleasedExpression
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Relation
 
-__all__ = ["AGGREGATES", "Aggregate", "AnswerColumn", "Key", "Question", "SortOrder"]
+__all__ = ["AGGREGATES", "Aggregate", "AnswerColumn", "Key", "Question", "SortOrder", "Workload"]
 
 #: The kinds of aggregates. `of` is a number on any grid, except for count and units (no `of`), count_of (any expression)
 #: and mode (an expression that could be a key, with public `values`).
@@ -23,6 +23,7 @@ AGGREGATES = (
     "count",  # COUNT(*)
     "count_of",  # COUNT(x): rows whose x is not NULL
     "units",  # COUNT(DISTINCT unit)
+    "distinct",  # COUNT(DISTINCT x)
     "sum",
     "mean",
     "variance",
@@ -80,13 +81,28 @@ class SortOrder:
 
 
 @dataclass(frozen=True)
+class Workload:
+    """The tables of a question with grouping sets: CUBE, ROLLUP, GROUPING SETS, MARGINALS.
+
+    `sets` has the places of the keys of each table, in increasing order, each set once. `objective`
+    says which errors are to be small: "each", "cells", "worst", or the weight of each table.
+    `grouping` is the name of the column of the answer that tells the tables apart.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    objective: str | tuple[tuple[tuple[int, ...], float], ...] = "each"
+    grouping: str = "grouping"
+
+
+@dataclass(frozen=True)
 class Question:
     """A question about the rows of a relation.
 
     `combinations` lists the public groups if they are known jointly, as rows of a public table;
     otherwise the groups are the product of the keys' values. `having`, `qualify`, `order` and `limit`
     act on released numbers only. `quotients` names aggregates that a quotient or a comparison combines:
-    they get the same weights, so that the quotient is about the same rows.
+    they get the same weights, so that the quotient is about the same rows. With a `workload` there
+    is a table for each of its sets of keys.
     """
 
     rows: Relation
@@ -100,3 +116,4 @@ class Question:
     text: str = ""
     combinations: tuple[tuple[Any, ...], ...] | None = None
     quotients: frozenset[str] = frozenset()
+    workload: Workload | None = None

@@ -18,6 +18,7 @@ __all__ = [
     "ReleasedOperation",
     "ReleasedWindow",
     "column_names",
+    "grouping_column",
     "quotient_columns",
     "read_parts",
 ]
@@ -39,7 +40,10 @@ class PublicValue:
 
 @dataclass(frozen=True)
 class ReleasedOperation:
-    """An operator on released values: + - * / abs round least greatest, = <> < <= > >=, and or not."""
+    """An operator on released values: + - * / abs round least greatest sqrt ln exp power, = <> < <= > >=,
+    and or not; `within` moves a number between two ends that its exact value never leaves; `surely`
+    says whether a number is above 0 with 95 % confidence.
+    """
 
     op: str
     parts: tuple[ReleasedExpression, ...]
@@ -104,3 +108,8 @@ def quotient_columns(of: ReleasedExpression) -> set[str]:
     compares = isinstance(of, ReleasedOperation) and of.op in {"/", "=", "<>", "<", "<=", ">", ">="}
     combined = column_names(of) if compares else set()
     return (combined if len(combined) > 1 else set()).union(*map(quotient_columns, read_parts(of)))
+
+
+def grouping_column(key: str) -> str:
+    """The column that is 1 where a row of a question with grouping sets is a total over a key."""
+    return f"GROUPING({key})"

@@ -33,6 +33,7 @@ from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.compile import TableMechanism, compile_question
+from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
@@ -44,7 +45,7 @@ _WRITTEN = re.compile(r"\s*(?:±|\+/?-)?\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]
 #: The range in which an ε is searched.
 _LEAST, _MOST = 1e-6, 1e3
 #: The aggregates whose error does not depend on data.
-_FIXED = ("count", "count_of", "units", "sum")
+_FIXED = ("count", "count_of", "units", "distinct", "sum")
 #: The most ε of all steps before the last, if none is stated, and that of the first of them.
 _PILOT_EPSILON, _FIRST_PILOT, _GROWTH = 0.05, 0.0005, 4
 #: All steps together cost at most this many times a stated first one.
@@ -272,8 +273,19 @@ def _worst_error(mechanism: TableMechanism, rows: float, beta: float) -> float:
 
 
 def _estimates(mechanism: TableMechanism) -> list[ColumnEstimate]:
-    stages = [stage for stage in mechanism.plan.described_stages if isinstance(stage, Totals | KeySelection)]
-    return [estimate for stage in stages for estimate in stage.estimates.values()]
+    described = mechanism.plan.described_stages
+    stages = [stage for stage in described if isinstance(stage, Totals | KeySelection)]
+    tables = [
+        stage.estimates(keys)
+        for stage in described
+        if isinstance(stage, CubeStage)
+        for keys in stage.strategy.layout.system.sets
+    ]
+    return [
+        estimate
+        for estimates in (*(stage.estimates for stage in stages), *tables)
+        for estimate in estimates.values()
+    ]
 
 
 def _search(is_precise: Callable[[Spend], bool], delta: float | None) -> Spend:

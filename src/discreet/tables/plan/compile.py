@@ -36,7 +36,9 @@ from discreet.tables.data.expr import Expr, IsNull
 from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
+from discreet.tables.plan.cube import CubeStage, CubeStrategy, cube_answer
 from discreet.tables.plan.distinct import DistinctStrategy
+from discreet.tables.plan.distinct_values import DistinctValuesStrategy
 from discreet.tables.plan.groups import kept_rows, public_groups
 from discreet.tables.plan.linear import LINEAR
 from discreet.tables.plan.modes import ModeStrategy
@@ -94,20 +96,27 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
+        if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
+            tables = cube.draw_tables(data.engine)
+            return arrange(cube_answer(tables, self.question, self._answer([], {})), self.question)
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
-        answer = Answer.of(
+        columns = {aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates}
+        return arrange(self._answer(groups, columns), self.question)
+
+    def _answer(self, groups: Sequence[GroupKey], columns: dict[str, Noisy]) -> Answer:
+        """An answer with the notes and the guarantee of this mechanism."""
+        return Answer.of(
             keys=[key.name for key in self.question.keys],
             groups=groups,
-            columns={aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates},
+            columns=columns,
             question=self.question.text,
             notes=self.notes,
             suppressed="" if self.selection is None else self.selection.suppressed,
             guarantee=self.guarantee,
             private=is_private(),
         )
-        return arrange(answer, self.question)
 
     def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """The margin of error of each noisy column; None where it depends on the data."""
@@ -180,6 +189,8 @@ def _schema_request(mechanism: TableMechanism) -> BoundedSums:
 
 def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     """The strategies for the columns under Laplace noise; what is asked twice is paid once."""
+    if question.workload is not None:
+        return _cube_strategies(question, scope)
     units = _unit_counts(question)
     return [
         *([DistinctStrategy(scope, units)] if units else []),
@@ -190,10 +201,18 @@ def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
 
 def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     """The strategies under Gaussian noise, where counts of units in groups are totals too."""
+    if question.workload is not None:
+        return _cube_strategies(question, scope)
     units = _unit_counts(question)
     if units and not scope.keys:
         return pure_strategies(question, scope)
     return [*_total_strategies(question, scope, units=units), *_choice_strategies(question, scope)]
+
+
+def _cube_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """All tables together; where a key is private there is nothing to plan, and the question is refused."""
+    is_public = all(key.values is not None for key in question.keys)
+    return [CubeStrategy(scope, question)] if is_public else []
 
 
 def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
@@ -226,12 +245,14 @@ def _total_strategies(
 
 
 def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """Each mode, and all quantiles of a column together."""
+    """Each mode, each number of different values, and all quantiles of a column together."""
     modes: list[Strategy] = []
     quantiles_by_column: dict[Expr, list[Aggregate]] = {}
     for aggregate in question.aggregates:
         if aggregate.kind == "mode":
             modes.append(ModeStrategy(scope, aggregate))
+        elif aggregate.kind == "distinct":
+            modes.append(DistinctValuesStrategy(scope, aggregate))
         elif aggregate.kind in RANKED and aggregate.of is not None:
             quantiles_by_column.setdefault(aggregate.of, []).append(aggregate)
     return [
@@ -259,6 +280,14 @@ def _where_listed(question: Question) -> str:
 
 
 def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -> None:
+    if private_keys and question.workload is not None:
+        names = ", ".join(key.name for key in question.keys if key.values is None)
+        raise RefusedQuestion(
+            "DP704",
+            f"the values of {names} are not public, and the tables of a cube need public keys.",
+            why="every subtotal is the sum of its parts only if no part is suppressed.",
+            fix=f"list them:  {_where_listed(question)}   or state them in the description",
+        )
     if private_keys and spend.delta is None:
         names = ", ".join(key.name for key in question.keys if key.values is None)
         raise RefusedQuestion(

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution
+from discreet.mechanisms.distributions import NoiseDistribution
 from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.intervals import (
     Floats,
+    JointNoise,
     LinearForm,
     NoiseVector,
     combine_forms,
@@ -32,7 +34,7 @@ from discreet.tables.plan.stage import ColumnDescription
 
 __all__ = ["ColumnEstimate"]
 
-COUNTS = ("count", "count_of", "units")
+COUNTS = ("count", "count_of", "units", "distinct")
 #: The sizes of groups for which a preview states the margin of error of a mean.
 _SIZES = (100, 1000, 10000)
 _OUT, _IN = 1 + 1e-12, 1 - 1e-12
@@ -45,13 +47,16 @@ _MEAN_BETA = 0.1
 class ColumnEstimate:
     """How one aggregate is read off the noisy sums.
 
-    `whole` says that counts are whole numbers, because no weight is below one.
+    `whole` says that counts are whole numbers, because no weight is below one. With
+    `keeps_fractions` released counts are not rounded to whole numbers, so that the tables of a cube
+    add up; the ends of their intervals are.
     """
 
     aggregate: Aggregate
     moments: ColumnMoments
-    noise: NoiseVector
+    noise: JointNoise
     whole: bool
+    keeps_fractions: bool = False
 
     def noisy(self, sums: Floats, draw: str = "") -> Noisy:
         """The noisy column, from one row of noisy sums for each group.
@@ -63,6 +68,8 @@ class ColumnEstimate:
         if form is None:
             values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
 
+        # Arithmetic asks for the interval of each row by itself.
+        @cache
         def interval(confidence: float) -> tuple[Values, Values]:
             low, high = self.ends(sums, 1 - confidence)
             return self._as_values(np.minimum(low, values)), self._as_values(np.maximum(high, values))
@@ -85,6 +92,7 @@ class ColumnEstimate:
         """The noise of a column that is linear in the sums."""
         terms = []
         for place, weight in form.items():
+            assert isinstance(self.noise, NoiseVector), "the noises of a draw are known one by one"
             distribution = self.noise.distributions[place]
             assert isinstance(distribution, NoiseDistribution), (
                 "a count that had to reach a threshold has no draw"
@@ -112,12 +120,10 @@ class ColumnEstimate:
     @property
     def noise_text(self) -> str:
         """The noise, in words."""
-        gaussian = isinstance(self.noise.distributions[0], GaussianDistribution)
         form = self.form
         if form is None:
-            return f"{'Gaussian' if gaussian else 'Laplace'} noise on the sums that it is computed from"
-        spread = self.noise.deviation(form)
-        return f"{'Gaussian' if gaussian else 'Laplace'} noise of standard deviation {spread:.4g}"
+            return f"{self.noise.word} noise on the sums that it is computed from"
+        return f"{self.noise.word} noise of standard deviation {self.noise.deviation(form):.4g}"
 
     @property
     def form(self) -> LinearForm | None:
@@ -227,11 +233,12 @@ class ColumnEstimate:
         return 0.0 if self.aggregate.kind != "mean" else -math.inf
 
     def _as_values(self, numbers: Floats) -> Values:
-        return tuple(round(x) for x in numbers.tolist()) if self._whole else tuple(numbers.tolist())
+        rounds = self._whole and not self.keeps_fractions
+        return tuple(round(x) for x in numbers.tolist()) if rounds else tuple(numbers.tolist())
 
 
 def _ratio(
-    noise: NoiseVector, forms: tuple[LinearForm, LinearForm], sums: Floats, reach: float, beta: float
+    noise: JointNoise, forms: tuple[LinearForm, LinearForm], sums: Floats, reach: float, beta: float
 ) -> tuple[Floats, Floats]:
     top, bottom = forms
     return ratio_interval(noise, forms, (_apply(top, sums), _apply(bottom, sums)), reach, beta)

@@ -17,15 +17,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.exact import float_above
-from discreet.mechanisms.distributions import NoiseDistribution, TruncatedLaplace
-from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum, tail_bounds_of_sums
+from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution, TruncatedLaplace
+from discreet.mechanisms.noise_sums import (
+    deviation_of_sum,
+    tail_bound_of_laplaces,
+    tail_bound_of_sum,
+    tail_bounds_of_sums,
+)
 
-__all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval", "variance_interval"]
+__all__ = [
+    "JointNoise",
+    "LinearForm",
+    "NoiseVector",
+    "TableNoise",
+    "combine_forms",
+    "ratio_interval",
+    "variance_interval",
+]
 
 Floats = npt.NDArray[np.float64]
 #: A linear form: the coefficients of its coordinates.
@@ -37,6 +51,10 @@ Items = tuple[tuple[int, Fraction], ...]
 _GRID, _STEPS = 256, 40
 #: How often the bound on a variance is narrowed by the bound itself.
 _ROUNDS = 3
+#: A margin far above the rounding errors here.
+_SAFE = 1 + 1e-12
+#: The steps to which coefficients of Laplace noises are rounded up.
+_STEPS_OF_WEIGHTS = 32
 
 
 def combine_forms(*terms: tuple[Fraction | int, LinearForm]) -> dict[int, Fraction]:
@@ -48,11 +66,38 @@ def combine_forms(*terms: tuple[Fraction | int, LinearForm]) -> dict[int, Fracti
     return {place: weight for place, weight in total.items() if weight}
 
 
+class JointNoise(Protocol):
+    """The noises on the coordinates of an answer; those of different coordinates are independent."""
+
+    def __hash__(self) -> int:
+        """Equal noises have equal hashes, so that their bounds are computed once."""
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+
+    def half_width(self, form: LinearForm, beta: float) -> float:
+        """A number that |form of the noises| exceeds with probability at most β."""
+
+    def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
+        """The same for many forms, given by the absolute coefficients of each coordinate; it
+        increases with each of them.
+        """
+
+    def deviation(self, form: LinearForm) -> float:
+        """The approximate standard deviation of a form."""
+
+
 @dataclass(frozen=True)
 class NoiseVector:
-    """The independent noises on the coordinates of an answer, with the distribution of each."""
+    """Noises on whole numbers, with the distribution of each."""
 
     distributions: tuple[NoiseDistribution | TruncatedLaplace, ...]
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+        return "Gaussian" if isinstance(self.distributions[0], GaussianDistribution) else "Laplace"
 
     def half_width(self, form: LinearForm, beta: float) -> float:
         """A number that |form of the noises| exceeds with probability at most β."""
@@ -77,8 +122,102 @@ class NoiseVector:
         )
 
 
+@dataclass(frozen=True)
+class TableNoise:
+    """Sums of rounded Gaussian noises, as on the cells of a table that is computed from residuals.
+
+    `variances` are those of the Gaussian noises, and `roundings` the most that rounding adds.
+
+    **Guarantee.** Each coordinate is within its rounding of a Gaussian variable of its variance.
+    """
+
+    variances: tuple[float, ...]
+    roundings: tuple[float, ...]
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+        return "Gaussian"
+
+    def half_width(self, form: LinearForm, beta: float) -> float:
+        """A number that |form of the noises| exceeds with probability at most β."""
+        weights = {place: np.array(abs(float(weight))) for place, weight in form.items()}
+        return float(self.half_widths(weights, beta)) if weights else 0.0
+
+    def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
+        """The same for many forms, given by the absolute coefficients of each coordinate."""
+        squares = [np.square(weights) * self.variances[at] for at, weights in coefficients.items()]
+        rounding = [weights * self.roundings[at] for at, weights in coefficients.items()]
+        normal = GaussianDistribution(1.0).guess(beta)
+        widths: Floats = (normal * np.sqrt(np.sum(squares, axis=0)) + np.sum(rounding, axis=0)) * _SAFE
+        return widths
+
+    def deviation(self, form: LinearForm) -> float:
+        """The standard deviation of a form, without the little that rounding adds."""
+        return float(sum(float(weight) ** 2 * self.variances[at] for at, weight in form.items()) ** 0.5)
+
+
+@dataclass(frozen=True)
+class PooledNoise:
+    """Sums of many discrete Laplace noises, as on the cells of a table that is a least-squares estimate.
+
+    `terms` are, for each coordinate, the scales of the noises times their coefficients, the
+    coefficients, and how many noises have them.
+
+    **Guarantee.** Each coordinate is a sum of independent discrete Laplace noises with these terms.
+    """
+
+    terms: tuple[tuple[tuple[float, float, int], ...], ...]
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+        return "Laplace"
+
+    def half_width(self, form: LinearForm, beta: float) -> float:
+        """A number that |form of the noises| exceeds with probability at most β."""
+        return self._bound(tuple((at, abs(float(weight))) for at, weight in form.items()), beta)
+
+    def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
+        """The same for many forms, given by the absolute coefficients of each coordinate.
+
+        The bound grows in proportion to all coefficients, and with each of them. So each is rounded up
+        to a step of the greatest one, and bounds of equal steps are computed once.
+        """
+        places = tuple(coefficients)
+        weights = np.stack(np.broadcast_arrays(*(coefficients[at] for at in places)), axis=-1)
+        greatest = np.max(weights, axis=-1)
+        steps = np.ceil(weights / np.where(greatest > 0, greatest, 1.0)[..., None] * _STEPS_OF_WEIGHTS)
+        rows, inverse = np.unique(steps.reshape(-1, len(places)), axis=0, return_inverse=True)
+        bounds = np.array(
+            [
+                self._bound(tuple(zip(places, (row / _STEPS_OF_WEIGHTS).tolist(), strict=True)), beta)
+                for row in rows
+            ]
+        )
+        widths: Floats = bounds[inverse.ravel()].reshape(greatest.shape) * greatest * _SAFE
+        return widths
+
+    def deviation(self, form: LinearForm) -> float:
+        """The standard deviation of a form."""
+        squares = (
+            float(weight) ** 2 * 2 * count * scale**2
+            for at, weight in form.items()
+            for scale, _, count in self.terms[at]
+        )
+        return float(sum(squares) ** 0.5)
+
+    def _bound(self, weights: tuple[tuple[int, float], ...], beta: float) -> float:
+        # Discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6).
+        rounding = sum(
+            weight * coefficient * count for at, weight in weights for _, coefficient, count in self.terms[at]
+        )
+        scales = [(weight * scale, count) for at, weight in weights for scale, _, count in self.terms[at]]
+        return (tail_bound_of_laplaces(scales, beta) + rounding) * _SAFE
+
+
 def ratio_interval(
-    noise: NoiseVector,
+    noise: JointNoise,
     forms: tuple[LinearForm, LinearForm],
     values: tuple[Floats, Floats],
     reach: float,
@@ -93,7 +232,7 @@ def ratio_interval(
 
 
 def variance_interval(  # noqa: PLR0917 - as ratio_interval, with the means
-    noise: NoiseVector,
+    noise: JointNoise,
     forms: tuple[LinearForm, ...],
     values: tuple[Floats, ...],
     means: tuple[Floats, Floats],
@@ -144,7 +283,7 @@ def _greatest_coefficients(
 
 
 @lru_cache(maxsize=64)
-def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
+def _half_widths(noise: JointNoise, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
     """Increasing bounds: entry i bounds the half-width of S − θN for |θ| <= i · reach / GRID."""
     above, below = dict(top), dict(bottom)
     ends = np.arange(_GRID + 1) / _GRID * reach
@@ -155,7 +294,7 @@ def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, be
 
 
 def _cell_widths(
-    noise: NoiseVector, forms: tuple[LinearForm, LinearForm], cells: tuple[Floats, Floats], beta: float
+    noise: JointNoise, forms: tuple[LinearForm, LinearForm], cells: tuple[Floats, Floats], beta: float
 ) -> Floats:
     """Bounds on S − θN for all θ between two ends: a coefficient is a line in θ, so it is greatest
     at an end.

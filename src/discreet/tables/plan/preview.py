@@ -21,6 +21,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.sums import MassScheme, NormScheme
+from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -154,6 +155,13 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     if any(aggregate.kind == "units" for aggregate in aggregates) and mechanism.question.keys:
         groups = f"{contribution.groups} group{'s' if contribution.groups > 1 else ''}"
         notes.append(f"One {unit} in more than {groups} counts less than one in each of them.")
+    distinct = [aggregate.text or aggregate.name for aggregate in aggregates if aggregate.kind == "distinct"]
+    if distinct:
+        values = f"{contribution.rows} value{'s' if contribution.rows > 1 else ''}"
+        notes.append(
+            f"Each {unit} adds at most {values} to {', '.join(distinct)}; values of a {unit} with more count less than "
+            "one, unless others have them too, so the number may be too low. The intervals do not include this bias."
+        )
     return tuple(notes)
 
 
@@ -163,7 +171,7 @@ def _effects(aggregates: list[Aggregate]) -> str:
     sums = [total.of.type for total in aggregates if total.kind == "sum" and total.of is not None]
     nonnegative = all(kind.low >= 0 for kind in sums)
     kinds = {aggregate.kind for aggregate in aggregates}
-    others = bool(kinds - {"count", "count_of", "sum", "units", "mode"})
+    others = bool(kinds - {"count", "count_of", "sum", "units", "mode", "distinct"})
     too_low = " and ".join([*(["counts"] if counts else []), *(["sums"] if sums and nonnegative else [])])
     effects = [f"{too_low} may be too low"] if too_low else []
     effects += ["sums may be too close to zero"] if not nonnegative else []
@@ -206,6 +214,8 @@ def _groups(mechanism: TableMechanism) -> str:
     selection = mechanism.selection
     if selection is None:
         assert mechanism.groups is not None
+        if mechanism.question.workload is not None:
+            return _tables(mechanism)
         if not mechanism.question.keys:
             return "one answer"
         return f"{len(mechanism.groups)} public groups, all of them shown"
@@ -217,6 +227,18 @@ def _groups(mechanism: TableMechanism) -> str:
         several = min(3, selection.max_groups)
         sizes.append(f"{selection.units_needed(several)} if each is in {several} groups")
     return f"found by key selection: a group is shown half of the time if it has {', '.join(sizes)}"
+
+
+def _tables(mechanism: TableMechanism) -> str:
+    """How many tables are released together, in words."""
+    (stage,) = mechanism.stages
+    assert isinstance(stage, CubeStage)
+    system = stage.strategy.layout.system
+    rows = sum(map(system.cells, system.sets))
+    several = f"{len(system.sets)} table{'s' if len(system.sets) > 1 else ''}"
+    more = len(system.closure) - len(system.sets)
+    follows = f"; {more} more follow from them for free" if more else ""
+    return f"{several} with {rows} public groups, all of them shown{follows}"
 
 
 def _cheaper(mechanism: TableMechanism) -> Iterator[str]:

@@ -84,10 +84,8 @@ class ReleasedTables:
 
     def table_rounding(self, keys: KeySet, spans: Sequence[Span] = ()) -> float:
         """How much rounding the noise to whole numbers moves a cell of a table, at most."""
-        system, free = self.system, self.system.free_keys(keys)
-        parts = (self.roundings[part] * system.cells(part) for part in subsets(free))
         along = (float(np.abs(self._coefficients(place, span)).sum()) for place, span in enumerate(spans))
-        return math.fsum(parts) / system.cells(free) * math.prod(along)
+        return self.system.rounding(self.roundings, keys) * math.prod(along)
 
     @cached_property
     def _table_variances(self) -> dict[KeySet, float]:

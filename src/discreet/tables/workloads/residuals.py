@@ -121,6 +121,11 @@ class ResidualSystem:
         totals = np.bincount(columns, factors * of_tables[rows], len(self.residuals))
         return dict(zip(self.residuals, totals.tolist(), strict=True))
 
+    def rounding(self, roundings: Mapping[KeySet, float], keys: KeySet) -> float:
+        """How much rounding moves a cell of a table, from how much it moves one of each residual."""
+        free = self.free_keys(keys)
+        return math.fsum(roundings[part] * self.cells(part) for part in subsets(free)) / self.cells(free)
+
     def covariance(
         self, noise: Mapping[KeySet, float], one: Mapping[int, int], other: Mapping[int, int]
     ) -> float:

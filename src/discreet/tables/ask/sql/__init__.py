@@ -7,6 +7,7 @@ a line that works.
     rows.py, joins.py        FROM, JOIN, WHERE: the rows, person by person
     scalar.py, functions.py, literals.py   expressions on one row
     keys.py                  GROUP BY and its public values
+    grouping.py              CUBE, ROLLUP, GROUPING SETS: several tables in one question
     aggregates.py            COUNT, SUM, AVG, … : one release each
     released.py              arithmetic on released numbers, HAVING, ORDER BY
     select.py                all of them together                                  ◄ read this first
@@ -73,4 +74,5 @@ def _parse(text: object, dataset: Dataset, parameters: object = ()) -> ParsedQue
             "parsing it would exhaust a shared server.",
             "use fewer levels of parentheses and CASE",
         )
-    return ParsedQuestion(parsed, stated.explain, stated.options)
+    cost = {name: value for name, value in stated.options.items() if name != "objective"}
+    return ParsedQuestion(parsed, stated.explain, cost)

@@ -26,12 +26,14 @@ from discreet.tables.ask.released import (
     ReleasedExpression,
     ReleasedOperation,
     ReleasedWindow,
+    grouping_column,
 )
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
-from discreet.tables.ask.sql.literals import whole_number
+from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
 from discreet.tables.ask.sql.scope import match_name
+from discreet.tables.ask.sql.statistics import is_statistic, statistic
 from discreet.tables.data.expr import Constant
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, python_value
 
@@ -63,6 +65,8 @@ class PostProcessor:
     named: dict[str, TypedExpression] = field(default_factory=dict)
     # The items of SELECT before this one, which a name means if no column has it.
     earlier: dict[str, TypedExpression] = field(default_factory=dict)
+    # Whether the question has grouping sets.
+    has_sets: bool = False
 
     def value(self, node: exp.Expression, alias: str = "") -> TypedExpression:
         """A node as an expression on released columns."""
@@ -71,7 +75,7 @@ class PostProcessor:
         named = self._by_alias(node)
         if named is not None:
             return named
-        key = self._key(node)
+        key = self.key(node)
         if key is not None:
             return TypedExpression(ReleasedColumn(key.name), key.of.type.kind)
         handler = _HANDLERS.get(type(node))
@@ -88,6 +92,8 @@ class PostProcessor:
         return _of_kind(self.value(node), {TRUTH}, node)
 
     def _aggregate(self, node: exp.Expression, alias: str) -> TypedExpression:
+        if is_statistic(node):
+            return TypedExpression(*statistic(node, self.aggregates))
         name = self.aggregates.name(node, alias)
         aggregate = next(known for known in self.aggregates.all if known.name == name)
         kind = aggregate.of.type.kind if aggregate.kind == "mode" and aggregate.of is not None else NUMBER
@@ -104,7 +110,7 @@ class PostProcessor:
         name = match_name(node.this, self.named)
         return None if name is None else self.named[name]
 
-    def _key(self, node: exp.Expression) -> Key | None:
+    def key(self, node: exp.Expression) -> Key | None:
         """The key that equals this node, if there is one."""
         scope = self.aggregates.rows.scope
         if not self.keys or isinstance(node, exp.Literal) or _has_aggregate(node):
@@ -401,12 +407,19 @@ def _no_window_error(post: PostProcessor, node: exp.Expression) -> Exception:
 def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
+    if name in {"GROUPING", "GROUPING_ID"} and post.has_sets:
+        return TypedExpression(_grouping(post, node, arguments), NUMBER)
     if name == "ROUND" and len(arguments) == 2:
         digits = whole_number(arguments[1], "the digits of ROUND", -15, 15)
         return TypedExpression(
             ReleasedOperation("round", (post.number(arguments[0]), PublicValue(digits))), NUMBER
         )
-    if name in {"ABS", "ROUND"} and len(arguments) == 1:
+    if name in {"POWER", "POW"} and len(arguments) == 2:
+        exponent = _plain(literal_number(arguments[1], "the exponent of POWER"))
+        return TypedExpression(
+            ReleasedOperation("power", (post.number(arguments[0]), PublicValue(exponent))), NUMBER
+        )
+    if name in {"ABS", "ROUND", "SQRT", "LN", "EXP"} and len(arguments) == 1:
         return TypedExpression(ReleasedOperation(name.lower(), (post.number(arguments[0]),)), NUMBER)
     if name in {"LEAST", "GREATEST"} and len(arguments) >= 2:
         return TypedExpression(
@@ -416,7 +429,7 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         raise question_error(
             "DP702",
             f"{name} around an aggregate is not supported: {node_text(node)}",
-            "intervals can be computed only for + - * / ABS ROUND LEAST GREATEST.",
+            "intervals can be computed only for + - * / ABS ROUND LEAST GREATEST SQRT LN EXP POWER.",
             "release the aggregate, and compute the rest in Python",
         )
     # An unknown function gets its own error first.
@@ -427,6 +440,26 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         "values of rows are released only through aggregates with noise.",
         f"GROUP BY {node_text(node)}   or   AVG({node_text(node)})",
     )
+
+
+def _grouping(
+    post: PostProcessor, node: exp.Expression, arguments: list[exp.Expression]
+) -> ReleasedExpression:
+    """GROUPING(a, b): a bit for each key, 1 where the row is summed over it; the last key is the lowest bit."""
+    keys = [post.key(argument) for argument in arguments]
+    known = [key for key in keys if key is not None]
+    if not keys or len(known) < len(keys):
+        raise question_error(
+            "DP706",
+            f"{node_text(node)} needs keys of GROUP BY.",
+            "GROUPING says of a key whether a row is a total over it.",
+            f"GROUPING({node_text(post.keys[0][0])})" if post.keys else "leave it out",
+        )
+    total: ReleasedExpression = ReleasedColumn(grouping_column(known[0].name))
+    for each in known[1:]:
+        doubled = ReleasedOperation("*", (PublicValue(2), total))
+        total = ReleasedOperation("+", (doubled, ReleasedColumn(grouping_column(each.name))))
+    return total
 
 
 _HANDLERS: dict[type[exp.Expression], Handler] = {

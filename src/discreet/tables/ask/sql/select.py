@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder
+from discreet.tables.ask.columns import similar_names
+from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder, Workload
 from discreet.tables.ask.released import ReleasedColumn, quotient_columns
 from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, short_name
+from discreet.tables.ask.sql.dialect import PlainDialect
+from discreet.tables.ask.sql.grouping import check_workload, has_grouping_sets, node_sets, objective_of
 from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
@@ -19,6 +22,7 @@ from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.rows import select_rows
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.selected import SelectedRows, working_copy
+from discreet.tables.ask.sql.short_forms import write_out
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.sql.views import view_queries
@@ -53,16 +57,20 @@ class _Item:
 
 def question(statement: SelectStatement, dataset: Dataset) -> Question:
     """The question that a SELECT asks."""
-    select = statement.select
+    select = write_out(statement.select)
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
     rows = select_rows(select, working_copy(dataset), view_queries(dataset))
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
-    keys = _keys(select.args.get("group"), items, rows, taken)
-    post = PostProcessor(keys, Aggregates(rows, taken))
+    keys, workload = _keys_and_workload(select.args.get("group"), items, rows, taken)
+    if "objective" in statement.options:
+        workload = _with_objective(workload, keys, statement.options["objective"])
+    post = PostProcessor(keys, Aggregates(rows, taken), has_sets=workload is not None)
     outputs, named = _outputs(items, post, taken)
+    if workload is not None:
+        outputs = _with_grouping(outputs, workload, [group_key for _, group_key in keys])
     post.named.update(named)
     having, qualify = select.args.get("having"), select.args.get("qualify")
     unfinished = Question(
@@ -74,8 +82,11 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
         qualify=None if qualify is None else post.condition(require_only(qualify, "this").this),
         order=_order(select.args.get("order"), outputs, post),
         limit=_limit(select.args.get("limit")),
-        text=statement.text,
-        combinations=combinations(tuple(group_key for _, group_key in keys), rows),
+        text=_text(statement),
+        combinations=None
+        if workload is not None
+        else combinations(tuple(group_key for _, group_key in keys), rows),
+        workload=workload,
     )
     window = select.find(exp.Window)
     if window is not None and not post.aggregates.all:
@@ -98,6 +109,9 @@ def _with_aggregates(unfinished: Question, post: PostProcessor) -> Question:
     quotients = frozenset[str]().union(*map(quotient_columns, after))
     whole_question = replace(unfinished, aggregates=tuple(post.aggregates.all), quotients=quotients)
     check_size(whole_question)
+    if whole_question.workload is not None:
+        kinds = {aggregate.text: aggregate.kind for aggregate in whole_question.aggregates}
+        check_workload(whole_question.workload, whole_question.keys, kinds)
     return whole_question
 
 
@@ -107,13 +121,30 @@ def _item(node: exp.Expression) -> _Item:
     return _Item(node, "")
 
 
-def _keys(
+def _keys_and_workload(
     group: exp.Expression | None, items: list[_Item], rows: SelectedRows, taken: set[str]
-) -> list[tuple[exp.Expression, Key]]:
-    if group is None:
-        return []
-    require_only(group, "expressions", "all")
+) -> tuple[list[tuple[exp.Expression, Key]], Workload | None]:
+    """The keys in the order of the text, each once, and the sets of them if there are several."""
     keys: list[tuple[exp.Expression, Key]] = []
+    if group is None:
+        return keys, None
+
+    def place(node: exp.Expression) -> int:
+        item = _group_item(node, items, rows)
+        for at, (written, _) in enumerate(keys):
+            if rows.scope.same(item.node, written):
+                return at
+        name = free_name(item.alias or short_name(item.node), taken)
+        keys.append((item.node, key(item.node, name, rows)))
+        return len(keys) - 1
+
+    if has_grouping_sets(group):
+        # A set that names all keys, if there is one, says their order.
+        sets = sorted(node_sets(group), key=len, reverse=True)
+        placed = {tuple(sorted({place(node) for node in nodes})) for nodes in sets}
+        in_order = tuple(sorted(placed, key=lambda places: (len(places), places)))
+        return keys, Workload(in_order, grouping=free_name("grouping", taken))
+    require_only(group, "expressions", "all")
     named = list(group.expressions)
     if group.args.get("all"):
         # A literal would be a position.
@@ -123,11 +154,61 @@ def _keys(
             if not _has_aggregate(item.node) and not isinstance(item.node, exp.Literal)
         ]
     for node in named:
-        item = _group_item(node, items, rows)
-        if all(not rows.scope.same(item.node, written) for written, _ in keys):
-            name = free_name(item.alias or short_name(item.node), taken)
-            keys.append((item.node, key(item.node, name, rows)))
-    return keys
+        place(node)
+    return keys, None
+
+
+def _with_objective(
+    workload: Workload | None, keys: list[tuple[exp.Expression, Key]], written: object
+) -> Workload:
+    """The workload with the objective of WITH ( … )."""
+    names = [group_key.name for _, group_key in keys]
+    if workload is None:
+        raise question_error(
+            "DP706",
+            "an objective is stated, and the question asks for a single table.",
+            "an objective shares noise between several tables.",
+            "GROUP BY CUBE (…), or leave the objective out",
+        )
+
+    def place_of(name: str) -> int:
+        if name in names:
+            return names.index(name)
+        raise question_error(
+            "DP701",
+            f"the objective names {name!r}, which is no key of the question.",
+            "the weight of a table is stated by its keys.",
+            f"use {similar_names(name, names)}",
+        )
+
+    objective = objective_of(written, place_of)
+    if not isinstance(objective, str) and not {places for places, _ in objective} <= set(workload.sets):
+        raise question_error(
+            "DP706",
+            "the objective weighs a table that the question does not ask for.",
+            "tables that are not asked for follow from the others.",
+            "GROUP BY GROUPING SETS (…) with this table, or leave its weight out",
+        )
+    return replace(workload, objective=objective)
+
+
+def _text(statement: SelectStatement) -> str:
+    """The text of the question, with the objective, which decides on the noise of each table."""
+    if "objective" not in statement.options:
+        return statement.text
+    objective = exp.Literal.string(str(statement.options["objective"])).sql(dialect=PlainDialect)
+    return f"{statement.text} WITH (objective = {objective})"
+
+
+def _with_grouping(
+    outputs: tuple[AnswerColumn, ...], workload: Workload, keys: list[Key]
+) -> tuple[AnswerColumn, ...]:
+    """The columns of the answer, and after the last key the one that tells the tables apart."""
+    names = {group_key.name for group_key in keys}
+    are_keys = [isinstance(column.of, ReleasedColumn) and column.of.name in names for column in outputs]
+    after = max((at + 1 for at, is_key in enumerate(are_keys) if is_key), default=0)
+    grouping = AnswerColumn(workload.grouping, ReleasedColumn(workload.grouping))
+    return (*outputs[:after], grouping, *outputs[after:])
 
 
 def _has_aggregate(node: exp.Expression) -> bool:

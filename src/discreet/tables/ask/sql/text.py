@@ -25,7 +25,7 @@ from discreet.tables.ask.sql.refuse import question_error, unsupported_error
 __all__ = ["OPTIONS", "SelectStatement", "parse_statement", "tokenize_text"]
 
 #: What may stand in a trailing WITH ( … ).
-OPTIONS = ("epsilon", "delta", "rho", "error", "confidence")
+OPTIONS = ("epsilon", "delta", "rho", "error", "confidence", "objective")
 
 _LONGEST = 100_000
 _MOST_TOKENS = 10_000

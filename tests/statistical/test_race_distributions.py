@@ -22,17 +22,18 @@ def gumbel(scores):
     return weights / weights.sum()
 
 
-def by_quadrature(law):
+def by_quadrature(distribution):
     """P(i is the largest) = E[prod over j of F(noise_i + s_i - s_j)]."""
 
     def odds(scores):
         chances = [
             integrate.quad(
                 lambda x, i=i: (
-                    law.pdf(x) * np.prod([law.cdf(x + scores[i] - s) for s in np.delete(scores, i)])
+                    distribution.pdf(x)
+                    * np.prod([distribution.cdf(x + scores[i] - s) for s in np.delete(scores, i)])
                 ),
-                law.ppf(1e-14),
-                law.ppf(1 - 1e-14),
+                distribution.ppf(1e-14),
+                distribution.ppf(1 - 1e-14),
                 limit=400,
             )[0]
             for i in range(scores.size)
@@ -49,7 +50,7 @@ ODDS = {
 }
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 @pytest.mark.parametrize("noise", race.NOISES)
 @pytest.mark.parametrize(
     ("least", "count"), [(race.LEAST, FEW), (2.0, FEW // 2)]
@@ -68,7 +69,7 @@ def test_the_odds_by_quadrature_are_the_known_ones():
     assert ODDS["gumbel"](SCORES / 2) == pytest.approx(known, abs=1e-12)
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_weights_multiply_the_odds():
     weights = np.array([3.0, 1.0, 0.0, 0.5])
     odds = weights * np.exp(SCORES)
@@ -80,7 +81,7 @@ def test_weights_multiply_the_odds():
     )
 
 
-@may_fail(2 * ALPHA, "one law fits, one does not")
+@may_fail(2 * ALPHA, "one distribution fits, one does not")
 def test_the_two_largest_are_two_draws_without_replacement():
     pairs = list(itertools.permutations(range(3), 2))
     weights = np.exp(SCORES[:3])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unseeded samples of heavy noise follow the stated law, and no law of a wrong scale: by 40 % in a quick run, by 20 % in a slow one.
+"""Unseeded samples of heavy noise follow the stated distribution, and no distribution of a wrong scale: by 40 % in a quick run, by 20 % in a slow one.
 
 Every sample is decided by exact arithmetic: there is no other path.
 """
@@ -17,7 +17,10 @@ from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, WRONG
 
-QUICK, MANY = 4_500, 20_000  # a sample of the heaviest law has a fifth of the information of a Gaussian one
+QUICK, MANY = (
+    4_500,
+    20_000,
+)  # a sample of the heaviest distribution has a fifth of the information of a Gaussian one
 EDGES = np.array([-np.inf, -8, -4, -2, -1, -0.5, -0.2, 0.2, 0.5, 1, 2, 4, 8, np.inf])  # in scales
 
 
@@ -40,7 +43,7 @@ def lomax(z, a):
     return np.where(z >= 0, 1 - tail, tail)
 
 
-LAWS = {
+DISTRIBUTIONS = {
     heavy.LaplaceNoise(): stats.laplace.cdf,
     heavy.GaussianNoise(): stats.norm.cdf,
     heavy.CauchyNoise(): stats.cauchy.cdf,
@@ -58,7 +61,7 @@ def cells(cdf, scale, edges):
 
 
 def accepts_only(noise, count, wrong):
-    scale, cdf = Fraction(37, 3), LAWS[noise]
+    scale, cdf = Fraction(37, 3), DISTRIBUTIONS[noise]
     unit = 4.0 if isinstance(noise, heavy.LomaxNoise) else 12.0
     edges = np.concatenate(([-np.inf], np.unique(np.floor(EDGES[1:-1] * unit) + 0.5), [np.inf]))
     drawn = np.array([heavy.rounded_noise(noise, scale) for _ in range(count)], float)
@@ -67,14 +70,14 @@ def accepts_only(noise, count, wrong):
     fit.accepts_counts(observed, *(cells(cdf, each, edges) for each in scales))
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
-@pytest.mark.parametrize("noise", LAWS, ids=str)
-def test_samples_follow_the_law_and_no_other(noise):
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
+@pytest.mark.parametrize("noise", DISTRIBUTIONS, ids=str)
+def test_samples_follow_the_distribution_and_no_other(noise):
     accepts_only(noise, QUICK, 2 * WRONG)
 
 
-@may_fail(3 * ALPHA, "one law fits, two do not")
+@may_fail(3 * ALPHA, "one distribution fits, two do not")
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", LAWS, ids=str)
-def test_many_samples_follow_the_law_and_no_near_one(noise):
+@pytest.mark.parametrize("noise", DISTRIBUTIONS, ids=str)
+def test_many_samples_follow_the_distribution_and_no_near_one(noise):
     accepts_only(noise, MANY, WRONG)
