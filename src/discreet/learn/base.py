@@ -137,7 +137,11 @@ class PrivateEstimator(EstimatorParameters, ABC):
     def _matrix(self, data: Matrix, *, reset: bool) -> RowTable:
         """The features as they lie in memory. Only their shape and their types are validated."""
         matrix = as_matrix(data)
-        named = data if hasattr(data, "columns") else matrix
+        self._check_columns(data if hasattr(data, "columns") else matrix, reset=reset)
+        return matrix
+
+    def _check_columns(self, named: object, *, reset: bool) -> None:
+        """Remember the number and the names of the columns of a fit, or refuse others."""
         try:
             validate_data(self, named, reset=reset, skip_check_array=True)
         # the message speaks of the number and the names of columns, which are public
@@ -148,7 +152,6 @@ class PrivateEstimator(EstimatorParameters, ABC):
                 why="every feature has its own coefficient or bound, which is found by its position.",
                 fix="pass the columns that the model was fitted on, in the same order",
             ) from None
-        return matrix
 
     def _progress_callback(self) -> Progress | None:
         """None without progress, a bar for True, and a function unchanged."""

@@ -19,7 +19,7 @@ from discreet.learn.inference import Intervals
 from discreet.learn.inputs import Matrix, Target
 from discreet.learn.losses import Hinge, Logistic, Softmax
 
-__all__ = ["LinearSVC", "LogisticRegression"]
+__all__ = ["LinearSVC", "LogisticRegression", "second_class_probability"]
 
 
 #: Probabilities are corrected in full up to the first clip of a typical slope, and not at all from
@@ -97,7 +97,7 @@ class LogisticRegression(LinearClassifier):
         scores = self.decision_function(X)
         if scores.ndim == 2:
             return np.asarray(softmax(scores, axis=1))
-        second = _second_class_probability(scores, self._fit_.slope)
+        second = second_class_probability(scores, self._fit_.slope)
         return np.stack([1 - second, second], axis=1)
 
     def predict_log_proba(self, X: Matrix) -> Reals:
@@ -107,7 +107,7 @@ class LogisticRegression(LinearClassifier):
             return np.log(self.predict_proba(X))
 
 
-def _second_class_probability(scores: Reals, slope: float | None) -> Reals:
+def second_class_probability(scores: Reals, slope: float | None) -> Reals:
     """P(second class) by a score that was learned with slopes clipped at `slope`.
 
     Where clipping binds, the score s of the best model has σ(-|s|) η = slope (1 - η), η the

@@ -48,7 +48,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.learn.arrays import Bools, Reals, RowTable, Values
+from discreet.learn.arrays import Bools, Ints, Reals, RowTable, Values
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
@@ -57,13 +57,16 @@ __all__ = [
     "Matrix",
     "Target",
     "as_column",
+    "as_columns",
     "as_floats",
     "as_matrix",
     "as_target",
     "class_membership",
     "declared_classes",
     "feature_bounds",
+    "numeric_column",
     "target_interval",
+    "value_numbers",
 ]
 
 
@@ -139,7 +142,24 @@ def class_membership(y: Target, classes: Values, rows: int) -> Bools:
     out.
     """
     _refuse_another_type(y, classes)
-    labels = as_column(y, rows)
+    return _membership(as_column(y, rows), classes)
+
+
+def value_numbers(column: object, values: Values, name: str | int) -> Ints:
+    """The number of each value of a category among the declared ones; one more for all others."""
+    kind, declared = _label_kind(column), _label_kind(values)
+    if kind and declared and kind != declared:
+        raise BadParameter(
+            "DP104",
+            f"column {name!r} has a type of {kind}, but its declared values are {declared}.",
+            why="no row can equal a value. Every row would count as missing, and the fit would ignore the column at full cost.",
+            fix=f"declare the values of column {name!r} as {kind}, as they are in the data",
+        )
+    is_member = _membership(_column_array(column), values)
+    return np.where(is_member.any(axis=1), is_member.argmax(axis=1), len(values)).astype(np.int64)
+
+
+def _membership(labels: Values, classes: Values) -> Bools:
     if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         # A warning would reveal a label.
         with np.errstate(all="ignore"):
@@ -233,6 +253,34 @@ def as_matrix(values: Matrix) -> RowTable:
             fix="pass at least one column",
         )
     return matrix
+
+
+def as_columns(values: Matrix) -> list[object]:
+    """The columns of a table, each of its own type; not yet read."""
+    _refuse_masked(values)
+    if not sparse.issparse(values) and _is_frame(values):
+        return _frame_columns(values)
+    table = as_floats(as_matrix(values)) if sparse.issparse(values) else _row_array(values)
+    if table.ndim != 2 or not table.shape[1]:
+        # refused by its shape alone
+        as_matrix(np.zeros(table.shape))
+    return [table[:, index] for index in range(table.shape[1])]
+
+
+def numeric_column(column: object, name: str | int) -> Reals:
+    """A column as numbers; what is no number is NaN. A column of another type is refused by its
+    type.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind == "c":
+        _require_numeric_type(column)
+    if not _may_hold_numbers(column):
+        raise BadParameter(
+            "DP104",
+            f"the type of column {name!r} of X must be numeric.",
+            why="every feature is scaled by its bounds, unless its values are declared.",
+            fix=f"categories={{{name!r}: [...]}}, with every value that can occur, or leave the column out",
+        )
+    return as_floats(_as_numbers(_column_array(column)))
 
 
 def as_column(values: Target | None, rows: int) -> Values:
