@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.tables.synthetic.mixture import Mixture, NoisyPairs, NoisyTable, _Fit, fit_mixture
+from discreet.tables.synthetic.mixture import Mixture, NoisyMarginal, NoisyPairs, _Fit, fit_mixture
 from discreet.tables.synthetic.stream import SeededStream
 from discreet.tables.workloads.residuals import ResidualSystem
 
@@ -46,7 +46,7 @@ def distance(mixture, joint, keys):
 
 def test_the_gradient_is_that_of_the_misfit():
     noise = SeededStream(3, "noise")
-    table = NoisyTable(ALL, 10_000 * law(2), 50.0)
+    table = NoisyMarginal(ALL, 10_000 * law(2), 50.0)
     fit = _Fit(pairs_of(law(), noise=noise), [table], 4, None, np.float64)
     parameters = [fit.logits.copy(), 0.3 * noise.normal(4)]
 
@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_the_misfit():
 def test_the_misfit_is_the_square_of_the_standardised_errors():
     joint, noise = law(), SeededStream(5, "noise")
     pairs = pairs_of(joint, noise=noise)
-    table = NoisyTable(ALL, 10_000 * joint + 7 * noise.normal(*SIZES), 49.0)
+    table = NoisyMarginal(ALL, 10_000 * joint + 7 * noise.normal(*SIZES), 49.0)
     mixture = fit_mixture(pairs, [table], components=5, most_steps=2)
     found, freedom = 0.0, 0
     system = ResidualSystem(SIZES, tuple(combinations(ALL, 2)))
@@ -99,7 +99,7 @@ def test_a_whole_table_is_found():
         joint[cell] = 0.25 * (sum(cell) % 2)
     pairs = pairs_of(joint, variance=1.0)
     assert distance(fit_mixture(pairs), joint, ALL) > 0.3
-    table = NoisyTable(ALL, 10_000 * joint, 25.0)
+    table = NoisyMarginal(ALL, 10_000 * joint, 25.0)
     assert distance(fit_mixture(pairs, [table], components=50, most_steps=500), joint, ALL) < 0.05
 
 

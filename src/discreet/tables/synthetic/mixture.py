@@ -26,7 +26,7 @@ import numpy as np
 from discreet.tables.synthetic.stream import SeededStream
 from discreet.tables.workloads.residuals import Floats, KeySet
 
-__all__ = ["Mixture", "NoisyPairs", "NoisyTable", "fit_mixture"]
+__all__ = ["Mixture", "NoisyMarginal", "NoisyPairs", "fit_mixture"]
 
 _SEED = 20_261
 _SPREAD = 0.5
@@ -55,7 +55,7 @@ class NoisyPairs:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyTable:
+class NoisyMarginal:
     """A table of some columns with independent noise of one variance on each cell."""
 
     keys: KeySet
@@ -122,7 +122,7 @@ class Mixture:
 
 def fit_mixture(
     pairs: NoisyPairs,
-    tables: Sequence[NoisyTable] = (),
+    tables: Sequence[NoisyMarginal] = (),
     *,
     components: int = COMPONENTS,
     most_steps: int = _MOST_STEPS,
@@ -141,7 +141,7 @@ class _Fit:
     def __init__(
         self,
         pairs: NoisyPairs,
-        tables: Sequence[NoisyTable],
+        tables: Sequence[NoisyMarginal],
         components: int,
         start: Mixture | None,
         kind: type[np.floating[Any]],
@@ -232,7 +232,7 @@ class _Fit:
         return misfit, [of_logits, weights * (of_weights - weights @ of_weights)]
 
     def _add_table(
-        self, table: NoisyTable, mixture: Mixture, of_factors: Floats, of_weights: Floats
+        self, table: NoisyMarginal, mixture: Mixture, of_factors: Floats, of_weights: Floats
     ) -> float:
         """Add the gradient of a whole table; returns its part of χ².
 

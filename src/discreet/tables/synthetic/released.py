@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from discreet.tables.synthetic.columns import CopiedColumn
 from discreet.tables.synthetic.counts import Counts
 from discreet.tables.synthetic.measure import pair_system
-from discreet.tables.synthetic.mixture import NoisyPairs, NoisyTable
+from discreet.tables.synthetic.mixture import NoisyMarginal, NoisyPairs
 from discreet.tables.workloads.measurement import Layout, Measurement
 from discreet.tables.workloads.released import ReleasedTables
 from discreet.tables.workloads.residuals import Floats, KeySet
@@ -87,10 +87,10 @@ class ReleasedCounts:
         deviation = math.sqrt(self.tables.table_variance((column,)))
         return bool(self.tables.table((column,))[-1] > _NULL_DEVIATIONS * deviation)
 
-    def noisy_tables(self) -> tuple[NoisyTable, ...]:
+    def noisy_tables(self) -> tuple[NoisyMarginal, ...]:
         """The chosen tables in rows, as a model is fitted to them."""
         return tuple(
-            NoisyTable(
+            NoisyMarginal(
                 table.keys,
                 (table.noisy / self.fine).reshape(tuple(self.sizes[key] for key in table.keys)),
                 (table.scale**2 + 1 / 12) / self.fine**2,
