@@ -96,14 +96,17 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
+        return arrange(self.draw_aggregates(data), self.question)
+
+    def draw_aggregates(self, data: Any) -> Answer:
+        """The aggregates of the question, before they are arranged as it says."""
         if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
-            tables = cube.draw_tables(data.engine)
-            return arrange(cube_answer(tables, self.question, self._answer([], {})), self.question)
+            return cube_answer(cube.draw_tables(data.engine), self.question, self._answer([], {}))
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
         columns = {aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates}
-        return arrange(self._answer(groups, columns), self.question)
+        return self._answer(groups, columns)
 
     def _answer(self, groups: Sequence[GroupKey], columns: dict[str, Noisy]) -> Answer:
         """An answer with the notes and the guarantee of this mechanism."""
