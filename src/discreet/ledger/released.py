@@ -68,7 +68,9 @@ def _line(
 def _status(entry: Entry, answer: Entry | None, periods: Mapping[int | None, int]) -> str:
     if answer is not None:
         if entry.mechanism == STREAM:
-            return f"a stream, paid for when it was opened; periods published: {periods.get(answer.number, 0)}"
+            return (
+                f"a stream, paid for when it was opened; periods published: {periods.get(answer.number, 0)}"
+            )
         return "charged; could not be drawn" if answer.answer == NOT_DRAWN else "answered"
     return "charged; not answered yet" if entry.held else "charged; no answer was kept"
 

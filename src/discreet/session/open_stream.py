@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet import check, clock
-from discreet.errors import BadParameter, LedgerError
-from discreet.ledger import Charge, Entry
+from discreet.errors import BadParameter, DiscreetError, LedgerError
+from discreet.ledger import Charge, Entry, Receipt
 from discreet.ledger.periods import STREAM
+from discreet.ledger.turn import key_reused_error
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import PendingAnswer
 from discreet.session.compiler import QuestionCompiler
@@ -114,7 +115,15 @@ def open_stream(
         [pending], compiler.data.ready, compiled=True, spent="what the whole stream costs"
     )
     secrets.record(account.ledger.anchor())
-    return _stream(compiler, name, str(settled.text), plan.guarantee, settled.receipt, file, timed)
+    return _stream(
+        compiler,
+        name,
+        str(settled.text),
+        guarantee=plan.guarantee,
+        receipt=settled.receipt,
+        file=file,
+        timed=timed,
+    )
 
 
 def find_stream(
@@ -137,8 +146,16 @@ def find_stream(
             else 'session.stream("SELECT COUNT(*) FROM visits", every="week", periods=52, epsilon=1, delta=1e-6)',
         )
     # Refused for whoever did not open it.
-    compiler.account.find(f"{_PREFIX}{name}", None, None)
-    return _stream(compiler, name, str(entry.answer), receipt.guarantee, receipt, file, timed)
+    compiler.account.find(f"{_PREFIX}{name}", entry.question or "", None)
+    return _stream(
+        compiler,
+        name,
+        str(entry.answer),
+        guarantee=receipt.guarantee,
+        receipt=receipt,
+        file=file,
+        timed=timed,
+    )
 
 
 def names_of_streams(compiler: QuestionCompiler) -> list[str]:
@@ -159,8 +176,9 @@ def _stream(
     compiler: QuestionCompiler,
     name: str,
     text: str,
+    *,
     guarantee: Guarantee,
-    receipt: Any,
+    receipt: Receipt | None,
     file: str | Path | None,
     timed: Callable[[Callable[[], Answer]], Answer],
 ) -> Stream:
@@ -168,7 +186,13 @@ def _stream(
     from discreet.tables.streams.stored import plan_from_dict
 
     stored = json.loads(text)
-    plan = plan_from_dict(stored, _question(compiler, stored["question"]), compiler.data, guarantee)
+    question = _question(compiler, stored["question"])
+    try:
+        plan = plan_from_dict(stored, question, compiler.data, guarantee)
+    except ValueError as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise key_reused_error("for a stream with other columns or groups, or by a newer version") from None
     account = compiler.account
     secrets = stream_file(account.ledger, file, new=False)
     if secrets.fingerprint != stored["file"]:
@@ -176,9 +200,18 @@ def _stream(
             "DP610",
             "the stream was opened with another stream file.",
             why="its digests were made with the secret of that file.",
-            fix="name the stream file that it was opened with:  file='visits.streams'",
+            fix=f"name the stream file that it was opened with:  session.find_stream({name!r}, file='visits.streams')",
         )
-    return Stream(name, f"{_PREFIX}{name}", plan, compiler.data, account, secrets, receipt, timed)
+    return Stream(
+        name,
+        key=f"{_PREFIX}{name}",
+        plan=plan,
+        data=compiler.data,
+        account=account,
+        file=secrets,
+        receipt=receipt,
+        timed=timed,
+    )
 
 
 def _opening(compiler: QuestionCompiler, name: str) -> Entry | None:

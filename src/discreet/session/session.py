@@ -362,7 +362,16 @@ class Session:
         **Guarantee.** The whole stream is charged now, once. Opening it again finds the same stream.
         """
         request = StreamRequest(
-            question, every, periods, Spend(epsilon, delta, rho), name, start, time, per_unit, best_for, open_ended
+            question,
+            every,
+            periods,
+            Spend(epsilon, delta, rho),
+            name,
+            start,
+            time,
+            per_unit,
+            best_for,
+            open_ended,
         )
         return open_stream(self._compiler, request, file, self._timed)
 
@@ -388,7 +397,16 @@ class Session:
         **Guarantee.** No row is read and nothing is spent.
         """
         request = StreamRequest(
-            question, every, periods, Spend(epsilon, delta, rho), name, start, time, per_unit, best_for, open_ended
+            question,
+            every,
+            periods,
+            Spend(epsilon, delta, rho),
+            name,
+            start,
+            time,
+            per_unit,
+            best_for,
+            open_ended,
         )
         return StreamPreview.of(plan_of(self._compiler, request)[1])
 

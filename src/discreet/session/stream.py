@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import check, clock
 from discreet.errors import BadParameter, LedgerError
@@ -92,7 +92,6 @@ class Stream:
     >>> bounds = (datetime.date(2026, 1, 1), datetime.date(2027, 12, 31))
     >>> data = dp.open(visits, protect=dp.each("id", at_most=1), columns={"day": dp.column(bounds=bounds)})
     >>> session = dp.Session(data, limit=dp.Limit.filter(epsilon=1))
-    >>> question = "SELECT COUNT(*) AS n FROM visits"
     >>> stream = session.stream(data.count(), every="week", periods=52, start="2026-01-05", epsilon=1)
     >>> with testing.today("2026-01-20"):
     ...     len(stream.release())
@@ -102,6 +101,7 @@ class Stream:
     def __init__(
         self,
         name: str,
+        *,
         key: str,
         plan: StreamPlan,
         data: Dataset,
@@ -203,9 +203,7 @@ class Stream:
         self._check_past(rows, digests)
         while len(rows) < wanted:
             period = len(rows)
-            drawn = draw_row(
-                self._plan, appearances(self._plan, rows), sums[: period + 1], self._file.secret
-            )
+            drawn = draw_row(self._plan, appearances(self._plan, rows), sums[: period + 1], self._file.secret)
             text = self._account.ledger.add_period(
                 self._key, period, drawn.to_json(), asker=self._account.asker
             )
@@ -293,7 +291,9 @@ class Stream:
             )
         return length
 
-    def plot(self, *, figures: str = "totals", together: bool = True, confidence: float = CONFIDENCE) -> Figure:
+    def plot(
+        self, *, figures: str = "totals", together: bool = True, confidence: float = CONFIDENCE
+    ) -> Figure:
         """A chart of the running totals, or of the single periods, with the band of their intervals.
 
         **Guarantee.** Post-processing of published rows.
@@ -309,12 +309,13 @@ class Stream:
         name = next(iter(answer.columns))
         column, keys = answer.columns[name], len(self._plan.question.keys)
         lines: dict[str, list[int]] = {}
+        days: list[Any] = [group[1] for group in answer.groups]
         for at, group in enumerate(answer.groups):
             label = " · ".join(str(part) for part in group[2 : 2 + keys]) or name
             lines.setdefault(label, []).append(at)
         series = {
             label: (
-                [answer.groups[at][1] for at in places],
+                [days[at] for at in places],
                 [column.values[at] for at in places],
                 [column.lo[at] for at in places],
                 [column.hi[at] for at in places],

@@ -71,7 +71,8 @@ class StreamFile:
             "DP610",
             "the ledger lacks rows of a stream that were published: it was put back to an older copy.",
             why="a row that is drawn twice tells twice as much, and only one of the two is paid for.",
-            fix="go on with the ledger that has them; if it is lost, open a new stream:  name='visits from 2027'",
+            fix="put back the copy of the ledger that has them; if it is lost, treat what it held as spent, and open a new stream:  "
+            "name='visits from 2027', file='visits-2027.streams'",
         )
 
 
@@ -97,12 +98,8 @@ def _place(ledger: Ledger, path: str | Path | None) -> Path:
         return Path(path).expanduser()
     if "://" not in ledger.where:
         return Path(ledger.where + _ENDING)
-    raise LedgerError(
-        "DP610",
-        "the ledger is on a server, and no stream file is named.",
-        why="what notices that data of a published period have changed must not lie beside what is published.",
-        fix='file="visits.streams"   a path that every machine which releases can read and write, and nobody else',
-    )
+    # Whoever reads the ledger could test guesses of the sums, if the secret lay there too.
+    raise _unusable_error("of a ledger on a server", "it has to be named")
 
 
 def _make(place: Path, ledger: Ledger) -> None:
@@ -148,5 +145,5 @@ def _unusable_error(place: object, reason: str) -> LedgerError:
         "DP610",
         f"the stream file {place} cannot be used: {reason}.",
         why="it holds the secret with which a stream notices that the data of a published period have changed.",
-        fix="put back the stream file that was made with the ledger, or name it:  file='visits.streams'",
+        fix="put back the stream file that was made with the ledger, or name one that nobody else can read:  file='visits.streams'",
     )

@@ -22,7 +22,7 @@ from discreet.tables.ask.columns import bounded_column, similar_names
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Arithmetic, AsDate, Bucket, Case, Compare, Constant, Expr, IsNull, Read
+from discreet.tables.data.expr import Arithmetic, AsDate, Bucket, Case, Compare, Expr, IsNull, Read
 from discreet.tables.data.sums import (
     BoundedSums,
     Filtered,
@@ -34,6 +34,7 @@ from discreet.tables.data.sums import (
     WindowFunction,
 )
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, Type, days
+from discreet.tables.plan.groups import kept_rows
 from discreet.tables.plan.linear import whole
 from discreet.tables.streams.calendar import Calendar
 
@@ -62,9 +63,7 @@ class StreamRows:
         key.
         """
         most = self.participation.most_rows
-        return BoundedSums(
-            self._kept(periods), (self.period, *keys), tuple(features), RowScheme(most, 1)
-        )
+        return BoundedSums(self._kept(periods), (self.period, *keys), tuple(features), RowScheme(most, 1))
 
     def _kept(self, periods: int) -> Relation:
         rows: Relation = Filtered(
@@ -107,14 +106,14 @@ class StreamRows:
 
 def stream_rows(
     question: Question,
-    rows: Relation,
     dataset: Dataset,
     time: str | None,
     calendar: Calendar,
     participation: Participation,
 ) -> StreamRows:
     """The rows of a question in the periods of a calendar; `time` names the column of the day."""
-    table = _only_table(question, rows)
+    rows = kept_rows(question)
+    table = _only_table(rows)
     described = next(
         described for described in dataset.tables.values() if (described.of or described.name) == table.table
     )
@@ -124,7 +123,9 @@ def stream_rows(
         raise _question_error(
             f"{described.name} has no date {column!r}.",
             "each row belongs to the period of its day.",
-            f"time={similar_names(str(column), dates)!r}" if dates else 'time="day"   after adding such a column',
+            f"time={similar_names(str(column), dates)!r}"
+            if dates
+            else 'time="day"   after adding such a column',
         )
     read = bounded_column(described, column)
     moment = Read(table.label, column, read.type)
@@ -140,12 +141,12 @@ def time_column(dataset: Dataset, question: Question, time: str | None) -> str:
     """The column of the day: the one that is named, or the only date of the table."""
     if time is not None:
         return time
-    table = _only_table(question, question.rows)
+    table = _only_table(question.rows)
     name = next(each.name for each in dataset.tables.values() if (each.of or each.name) == table.table)
     return _only_date(dataset, name)
 
 
-def _only_table(question: Question, rows: Relation) -> Private:
+def _only_table(rows: Relation) -> Private:
     """The private table of a question; refused where other rows decide about a row."""
     while isinstance(rows, Filtered | Lookup):
         rows = rows.rows
@@ -182,7 +183,7 @@ def _check_bounds(table: str, column: str, day: Expr, calendar: Calendar) -> Non
     raise _question_error(
         f"the stream goes from {calendar.edges[0]} to {calendar.last_day(calendar.periods - 1)}, beyond the bounds of {column}.",
         "days beyond the bounds are read as the last day within them, and would be counted in a wrong period.",
-        f'bounds = ["{calendar.edges[0]}", "{calendar.last_day(calendar.periods - 1)}"]   in [columns.{column}] of {table}',
+        f"bounds = [{calendar.edges[0]}, {calendar.last_day(calendar.periods - 1)}]   in [columns.{column}] of {table}",
     )
 
 
@@ -193,5 +194,3 @@ def _at_most(label: str, column: str, most: int) -> Expr:
 
 def _question_error(what: str, why: str, fix: str) -> RefusedQuestion:
     return RefusedQuestion("DP708", what, why=why, fix=fix)
-
-

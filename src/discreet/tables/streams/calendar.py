@@ -49,7 +49,7 @@ class Calendar:
                 "DP102",
                 f"{self.periods} {self.every}s from {self.start} on go beyond the calendar.",
                 why="every period has a first and a last day.",
-                fix="periods=52",
+                fix='start="2026-01-05"',
             )
 
     @cached_property

@@ -58,9 +58,7 @@ def entry_threshold(distribution: NoiseDistribution, rows: int, delta: float) ->
     """A θ, about the least, with rows · max_{1≤c≤rows} P(noise >= θ - c)/c <= δ."""
 
     def leak(threshold: int) -> float:
-        chances = (
-            upper_tail(distribution, threshold - many) / few for few, many in _ranges(rows)
-        )
+        chances = (upper_tail(distribution, threshold - many) / few for few, many in _ranges(rows))
         return rows * max(chances)
 
     low = high = rows + 1

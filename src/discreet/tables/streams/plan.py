@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from fractions import Fraction
+from functools import cached_property
 
 from discreet import privacy
 from discreet.errors import BadParameter, RefusedQuestion
@@ -40,7 +40,7 @@ from discreet.tables.data.engine import ROW
 from discreet.tables.data.sums import BoundedSums, GroupKey
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
-from discreet.tables.plan.groups import kept_rows, public_groups
+from discreet.tables.plan.groups import public_groups
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import (
     ColumnMoments,
@@ -175,9 +175,9 @@ class StreamPlan:
     def describe(self) -> list[str]:
         """The stream in plain sentences."""
         calendar, unit = self.calendar, self.unit.protects
+        end = calendar.last_day(calendar.periods - 1)
         sentences = [
-            f"{calendar.periods} {calendar.every}s from {calendar.start} to {calendar.last_day(calendar.periods - 1)}, by "
-            f"{self.time}.",
+            f"{calendar.periods} {calendar.every}s from {calendar.start} to {end}, by {self.time}.",
             f"{self.participation.describe(unit, calendar.every)}; later rows are not counted."
             if not self.source.one_row_per_unit
             else f"Each {unit} contributes one row.",
@@ -186,7 +186,7 @@ class StreamPlan:
         if self.entry is not None:
             sentences.append(
                 f"A group appears in the first {calendar.every} in which its noisy number of rows reaches "
-                f"{self.entry.threshold}; what came before is in its first figure. Smaller groups may exist."
+                f"{self.entry.threshold}; its totals contain what came before. Smaller groups may exist."
             )
         return sentences
 
@@ -236,13 +236,6 @@ def _check_question(question: Question) -> None:
             why="its value after two periods does not follow from the values of each.",
             fix="SELECT COUNT(*) FROM visits   or SUM, or AVG",
         )
-    if question.combinations is not None:
-        raise RefusedQuestion(
-            "DP708",
-            "the groups of a stream are the values of its keys, not rows of a public table.",
-            why="each group has a number in every period.",
-            fix="GROUP BY columns whose values are in the description",
-        )
     arranged = question.having or question.qualify or question.order or question.limit is not None
     if arranged:
         raise RefusedQuestion(
@@ -280,10 +273,8 @@ class _Draft:
             # Contributions that fall together when a key appears are rows in all.
             bound = Participation(bound.most_rows)
         column = time_column(dataset, question, time)
-        source = stream_rows(question, kept_rows(question), dataset, column, calendar, bound)
-        return cls(
-            question, source, column, dataset.unit, measure, None if groups is None else tuple(groups)
-        )
+        source = stream_rows(question, dataset, column, calendar, bound)
+        return cls(question, source, column, dataset.unit, measure, None if groups is None else tuple(groups))
 
     @property
     def replaces(self) -> bool:
@@ -292,6 +283,7 @@ class _Draft:
     def plan(
         self,
         factor: Factor,
+        *,
         noise: str,
         bits: int,
         distributions: Sequence[NoiseDistribution],
@@ -375,7 +367,14 @@ def _laplace_plan(draft: _Draft, spend: Spend) -> StreamPlan:
             guarantee = compose([(each, 1) for each in (*guarantees, privacy.pure(whole_part, unit=unit))])
             distributions = [LaplaceDistribution(scale) for scale in scales]
             factor = independent(draft.source.calendar.periods)
-            return draft.plan(factor, "laplace", bits, distributions, guarantee, entry)
+            return draft.plan(
+                factor,
+                noise="laplace",
+                bits=bits,
+                distributions=distributions,
+                guarantee=guarantee,
+                entry=entry,
+            )
     raise _too_noisy_error()
 
 
@@ -413,7 +412,14 @@ def _gaussian_plan(draft: _Draft, spend: Spend) -> StreamPlan:
             scales = _gaussian_scales(draft, factor, noise * wider[1], bits)
             if max(scales) <= 2.0**noise_bits:
                 distributions = [GaussianDistribution(scale) for scale in scales]
-                return draft.plan(factor, "gaussian", bits, distributions, guarantee_at(noise), entry)
+                return draft.plan(
+                    factor,
+                    noise="gaussian",
+                    bits=bits,
+                    distributions=distributions,
+                    guarantee=guarantee_at(noise),
+                    entry=entry,
+                )
     raise _too_noisy_error()
 
 
@@ -447,6 +453,5 @@ def _too_noisy_error() -> BadParameter:
         "DP102",
         "the noise that this stream needs is too large to be drawn exactly.",
         why="with so small a cost and so many rows of one unit, the numbers would be noise only.",
-        fix="fewer columns, fewer rows of one unit, or a greater epsilon",
+        fix="fewer columns, fewer rows of one unit, or a greater cost:  epsilon=1",
     )
-

@@ -45,17 +45,20 @@ class PublishedRows:
         return appearances(self.plan, self.rows)
 
     def over(
-        self, ranges: Sequence[Range], *, named: bool = True, together: bool = False, confidence: float = CONFIDENCE
+        self,
+        ranges: Sequence[Range],
+        *,
+        named: bool = True,
+        together: bool = False,
+        confidence: float = CONFIDENCE,
     ) -> Answer:
         """The sums over ranges of periods, for every group that has figures there.
 
         With `named` the first and the last day of each range are columns of the answer.
         """
         beta = 1 - check.inner_probability(confidence=confidence)
-        if together:
-            beta = simultaneous_beta(
-                beta, self.plan.calendar.periods, gaussian=self.plan.noise == "gaussian"
-            )
+        if check.flag(together=together):
+            beta = simultaneous_beta(beta, self.plan.calendar.periods, gaussian=self.plan.noise == "gaussian")
         parts = [part for ends in ranges for part in self._parts(ends, named=named)]
         names = [aggregate.name for aggregate in self.plan.question.aggregates]
         columns = {
@@ -129,8 +132,8 @@ class PublishedRows:
             )
         if plan.entry is not None:
             notes.append(
-                f"Groups appear in the first {every} with about {plan.entry.threshold} rows or more, and their first figure "
-                f"contains what came before. Smaller groups may exist."
+                f"A group appears in the first {every} with about {plan.entry.threshold} rows or more. Totals contain what came "
+                f"before; its other figures begin in the {every} after that. Smaller groups may exist."
             )
         if together:
             notes.append(

@@ -92,9 +92,7 @@ def appearances(plan: StreamPlan, rows: Sequence[StreamRow]) -> dict[GroupKey, i
     return {group: row.period for row in rows for group in row.appearing}
 
 
-def draw_row(
-    plan: StreamPlan, before: Mapping[GroupKey, int], sums: PeriodSums, secret: bytes
-) -> StreamRow:
+def draw_row(plan: StreamPlan, before: Mapping[GroupKey, int], sums: PeriodSums, secret: bytes) -> StreamRow:
     """The row of the last of these periods; `before` says which groups have appeared, and when."""
     period = len(sums) - 1
     appearing = _appearing(plan, before, sums[period])

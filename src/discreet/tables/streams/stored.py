@@ -2,24 +2,27 @@
 """A stream as the ledger stores it: everything that is public about it, as JSON.
 
 **Guarantee.** `plan_from_dict(plan_to_dict(plan), …)` has the same matrix, noise, periods and bound,
-whatever this version would choose today. A description of which the question now has other
-coordinates is refused.
+whatever this version would choose today. Where the question now has other columns or groups, or a
+newer version has stored the stream, it raises ValueError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from discreet.errors import BadDescription
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.privacy.guarantee import Guarantee
 from discreet.streams.factor import Factor
 from discreet.streams.participation import Participation
+from discreet.tables.answer.frames import plain_value
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.plan.groups import kept_rows, public_groups
+from discreet.tables.data.sums import GroupKey
+from discreet.tables.plan.groups import public_groups
 from discreet.tables.streams.bounded import stream_rows
 from discreet.tables.streams.calendar import Calendar
 from discreet.tables.streams.entry import KeyEntry
@@ -47,7 +50,7 @@ def plan_to_dict(plan: StreamPlan) -> dict[str, Any]:
         "bits": plan.bits,
         "scales": [distribution.scale for distribution in plan.distributions],
         "reach": list(plan.layout.reach),
-        "groups": None if plan.groups is None else len(plan.groups),
+        "groups": _digest_of_groups(plan.groups),
         "entry": None if plan.entry is None else plan.entry.to_dict(),
     }
 
@@ -57,14 +60,14 @@ def plan_from_dict(
 ) -> StreamPlan:
     """The stream that was stored, for its question and its data."""
     if stored["discreet.stream"] > _VERSION:
-        raise _unreadable_stream_error("DP402", "it is from a newer version of discreet.")
+        raise ValueError
     calendar = Calendar(stored["every"], date.fromisoformat(stored["start"]), stored["periods"])
     bound = Participation(**stored["per_unit"])
-    source = stream_rows(question, kept_rows(question), dataset, stored["time"], calendar, bound)
+    source = stream_rows(question, dataset, stored["time"], calendar, bound)
     layout = stream_layout(question, stored["noise"], stored["bits"])
     groups = public_groups(question)
-    if layout.reach != stored["reach"] or (None if groups is None else len(groups)) != stored["groups"]:
-        raise _unreadable_stream_error("DP401", "its columns or groups are not those that it was opened with.")
+    if layout.reach != stored["reach"] or _digest_of_groups(groups) != stored["groups"]:
+        raise ValueError
     kind = GaussianDistribution if stored["noise"] == "gaussian" else LaplaceDistribution
     return StreamPlan(
         question,
@@ -83,10 +86,9 @@ def plan_from_dict(
     )
 
 
-def _unreadable_stream_error(code: str, reason: str) -> BadDescription:
-    return BadDescription(
-        code,
-        f"the stream cannot be continued: {reason}",
-        why="a row that is encoded or read in another way than the rows before it would be wrong.",
-        fix="open the data with the description that the stream was opened with, or open a new stream:  name='visits from 2027'",
-    )
+def _digest_of_groups(groups: Sequence[GroupKey] | None) -> str | None:
+    """What tells public groups from others; None where keys are private."""
+    if groups is None:
+        return None
+    text = json.dumps([[plain_value(part) for part in group] for group in groups], ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
