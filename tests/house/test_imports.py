@@ -48,6 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "ask": ("data",),
     "answer": ("ask", "data", "workloads"),
     "plan": ("answer", "ask", "data", "workloads"),
+    "streams": ("answer", "ask", "data", "plan"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
     "__init__": ("answer", "ask", "data"),
@@ -72,7 +73,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),
-    "matplotlib": ("plot", "audit", "tables"),  # `tables` names its types only
+    "matplotlib": ("plot", "audit", "tables", "session"),  # the last two name its types only
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),

@@ -8,7 +8,6 @@ import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -30,15 +29,8 @@ from discreet.session.account import (
 )
 from discreet.session.compiler import QuestionCompiler, answer_from
 from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
-from discreet.session.open_stream import (
-    StreamRequest,
-    find_stream,
-    names_of_streams,
-    open_stream,
-    plan_of,
-)
 from discreet.session.response import ResponseTime, at_response_time
-from discreet.session.stream import Stream, StreamPreview
+from discreet.session.stream_methods import StreamMethods
 from discreet.session.validate import (
     OWN_KEYS,
     Askable,
@@ -50,7 +42,6 @@ from discreet.session.validate import (
     question_of,
     spend_of,
 )
-from discreet.streams.participation import Participation
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
@@ -77,7 +68,7 @@ _QUESTION_MODULES = (
 _PILOT_EPSILON = 0.05
 
 
-class Session:
+class Session(StreamMethods):
     """Questions to one data set, charged to one ledger.
 
     `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
@@ -332,95 +323,6 @@ class Session:
         """
         mechanism = self._compiler.bound_mechanism(Spend(epsilon, delta, rho))
         return None if mechanism is None else mechanism.guarantee
-
-    @check.arguments
-    def stream(
-        self,
-        question: Askable | str,
-        *,
-        every: str,
-        periods: int,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rho: float | None = None,
-        name: str | None = None,
-        start: date | str | None = None,
-        time: str | None = None,
-        per_unit: Participation | Mapping[str, int] | None = None,
-        best_for: str | int = "totals",
-        open_ended: bool = False,
-        file: str | Path | None = None,
-    ) -> Stream:
-        """A question that is answered again every period: counts, sums and means of a table with a date.
-
-        `every` is day, week, month, quarter or year, and `time` the column of the day of each row. The first period begins at
-        `start`, by default on the first day of the present one. `per_unit` bounds what one unit contributes to the whole stream, by
-        default so many rows in all as `at_most` says. `best_for` says which figures shall have the least error: "totals", "periods",
-        or the length of a sliding window. With `open_ended` the stream has ten times the periods, for little more noise.
-        `file` is the stream file, by default beside a ledger that is a file; it must be kept as private as the data.
-
-        **Guarantee.** The whole stream is charged now, once. Opening it again finds the same stream.
-        """
-        request = StreamRequest(
-            question,
-            every,
-            periods,
-            Spend(epsilon, delta, rho),
-            name,
-            start,
-            time,
-            per_unit,
-            best_for,
-            open_ended,
-        )
-        return open_stream(self._compiler, request, file, self._timed)
-
-    @check.arguments
-    def preview_stream(
-        self,
-        question: Askable | str,
-        *,
-        every: str,
-        periods: int,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rho: float | None = None,
-        name: str | None = None,
-        start: date | str | None = None,
-        time: str | None = None,
-        per_unit: Participation | Mapping[str, int] | None = None,
-        best_for: str | int = "totals",
-        open_ended: bool = False,
-    ) -> StreamPreview:
-        """The cost of a stream, its noise, and the margins of error of its figures.
-
-        **Guarantee.** No row is read and nothing is spent.
-        """
-        request = StreamRequest(
-            question,
-            every,
-            periods,
-            Spend(epsilon, delta, rho),
-            name,
-            start,
-            time,
-            per_unit,
-            best_for,
-            open_ended,
-        )
-        return StreamPreview.of(plan_of(self._compiler, request)[1])
-
-    @check.arguments
-    def find_stream(self, name: str, *, file: str | Path | None = None) -> Stream:
-        """A stream that was opened before, by its name."""
-        return find_stream(self._compiler, name, file, self._timed)
-
-    def streams(self) -> list[str]:
-        """The names of the streams that this analyst has opened."""
-        return names_of_streams(self._compiler)
-
-    def _timed(self, work: Callable[[], Answer]) -> Answer:
-        return self._response.wait_for(work, None)
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:

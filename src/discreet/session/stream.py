@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from discreet import check, clock
 from discreet.errors import BadParameter, LedgerError
@@ -151,6 +151,9 @@ class Stream:
             f"{calendar.periods} {calendar.every}s, paid for when it was opened; {shown} published{until}.",
         ]
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise self._account.ledger.no_copies()
+
     def __repr__(self) -> str:
         return f"<Stream {self.name!r}: {self.shown} of {self.periods} {self._calendar.every}s published>"
 
@@ -166,10 +169,12 @@ class Stream:
         **Guarantee.** No charge. Each row is stored before it is shown, and a row that was stored is shown again as it is. Refused,
         with nothing drawn, are periods that are not over (DP611) and data that have changed in a published period (DP610).
         """
-        wanted = self._wanted(until)
-        return self._timed(lambda: self._published(self._rows_until(wanted)[:wanted]).over(_singles(wanted)))
+        wanted = self._periods_until(until)
+        return self._timed(
+            lambda: self._rows_to_read(self._rows_until(wanted)[:wanted]).over(_singles(wanted))
+        )
 
-    def _wanted(self, until: Day | None) -> int:
+    def _periods_until(self, until: Day | None) -> int:
         """How many periods are asked for; all of them are over."""
         today, calendar = clock.today(), self._calendar
         over = calendar.ended_by(today)
@@ -190,7 +195,7 @@ class Stream:
 
     def _rows_until(self, wanted: int) -> list[StreamRow]:
         """The stored rows; those that are missing are drawn, one by one, and stored."""
-        rows = self._stored()
+        rows = self._stored_rows()
         if len(rows) >= wanted:
             return rows
         if not is_private():
@@ -213,7 +218,7 @@ class Stream:
             self._check_past(rows, digests)
         return rows
 
-    def _stored(self) -> list[StreamRow]:
+    def _stored_rows(self) -> list[StreamRow]:
         return [StreamRow.from_json(text) for text in self._account.ledger.periods(self._key)]
 
     def _check_past(self, rows: Sequence[StreamRow], digests: Sequence[str]) -> None:
@@ -237,6 +242,12 @@ class Stream:
         rows = self._published_rows()
         ranges = [(0, period) for period in range(len(rows.rows))]
         return rows.over(ranges, together=together, confidence=confidence)
+
+    @check.arguments
+    def singles(self, *, together: bool = False, confidence: float = CONFIDENCE) -> Answer:
+        """The figure of each published period by itself; nothing new is published."""
+        rows = self._published_rows()
+        return rows.over(_singles(len(rows.rows)), together=together, confidence=confidence)
 
     @check.arguments
     def total(self, *, together: bool = False, confidence: float = CONFIDENCE) -> Answer:
@@ -301,11 +312,8 @@ class Stream:
         from discreet.plot.periods import periods as draw
 
         check.choice(("totals", "periods"), figures=figures)
-        rows = self._published_rows()
-        if figures == "totals":
-            answer = self.totals(together=together, confidence=confidence)
-        else:
-            answer = rows.over(_singles(len(rows.rows)), together=together, confidence=confidence)
+        show = self.totals if figures == "totals" else self.singles
+        answer = show(together=together, confidence=confidence)
         name = next(iter(answer.columns))
         column, keys = answer.columns[name], len(self._plan.question.keys)
         lines: dict[str, list[int]] = {}
@@ -329,11 +337,11 @@ class Stream:
     def _calendar(self) -> Calendar:
         return self._plan.calendar
 
-    def _published(self, rows: Sequence[StreamRow]) -> PublishedRows:
+    def _rows_to_read(self, rows: Sequence[StreamRow]) -> PublishedRows:
         return PublishedRows(self._plan, tuple(rows))
 
     def _published_rows(self) -> PublishedRows:
-        rows = self._stored()
+        rows = self._stored_rows()
         if not rows:
             raise LedgerError(
                 "DP611",
@@ -341,7 +349,7 @@ class Stream:
                 why="figures are computed from published rows.",
                 fix="stream.release()",
             )
-        return self._published(rows)
+        return self._rows_to_read(rows)
 
 
 def _singles(periods: int) -> list[tuple[int, int]]:

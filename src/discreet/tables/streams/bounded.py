@@ -63,9 +63,11 @@ class StreamRows:
         key.
         """
         most = self.participation.most_rows
-        return BoundedSums(self._kept(periods), (self.period, *keys), tuple(features), RowScheme(most, 1))
+        return BoundedSums(
+            self._kept_rows(periods), (self.period, *keys), tuple(features), RowScheme(most, 1)
+        )
 
-    def _kept(self, periods: int) -> Relation:
+    def _kept_rows(self, periods: int) -> Relation:
         rows: Relation = Filtered(
             Filtered(self.rows, Compare(">=", self.period, whole(1))),
             Compare("<=", self.period, whole(periods)),

@@ -73,9 +73,9 @@ class PublishedRows:
             notes=self._notes(together=together, confidence=confidence),
             guarantee=self.plan.guarantee,
         )
-        return self._arranged(answer, len(days))
+        return self._arrange_columns(answer, len(days))
 
-    def _arranged(self, answer: Answer, days: int) -> Answer:
+    def _arrange_columns(self, answer: Answer, days: int) -> Answer:
         """The columns that the question computes; the days of a range stay in front."""
         question = self.plan.question
         if not question.outputs:
@@ -99,13 +99,13 @@ class PublishedRows:
             own = sorted_groups(group for group in shown if self.since[group] == since)
             begin, end = max(first - since, 0), last - since
             estimates = self.plan.estimates(begin, end)
-            sums = self._decoded(own, since, begin, end)
+            sums = self._decoded_sums(own, since, begin, end)
             yield (
                 [(*days, *group) for group in own],
                 {name: estimate.noisy(sums) for name, estimate in estimates.items()},
             )
 
-    def _decoded(self, groups: Sequence[GroupKey], since: int, begin: int, end: int) -> Any:
+    def _decoded_sums(self, groups: Sequence[GroupKey], since: int, begin: int, end: int) -> Any:
         """The decoded sums of every coordinate, for groups that appeared in one period."""
         weights = weights_of_range(self.plan.factor, begin, end)
         order = {group: at for at, group in enumerate(self.since)}
