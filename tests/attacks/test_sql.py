@@ -211,7 +211,7 @@ def test_p13_having_order_and_limit_see_released_numbers_only():
     "text",
     [
         "SELECT DISTINCT note FROM visits",
-        "SELECT COUNT(DISTINCT note) FROM visits",
+        "SELECT COUNT(DISTINCT note, ward) FROM visits",
         "SELECT SUM(days) OVER () FROM visits",
         "SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM visits WHERE days = 7)",
         "SELECT COUNT(*) FROM visits WHERE days IN (SELECT MAX(days) FROM visits)",

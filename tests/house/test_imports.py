@@ -29,7 +29,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "clock": (),
     "tables": ("mechanisms", "streams", "plot", "paths", "extras", "forks"),
     "graphs": ("mechanisms",),
-    "learn": ("mechanisms",),
+    "learn": ("mechanisms", "plot"),
     "ledger": ("privacy", "paths", "forks"),
     "session": ("tables", "graphs", "learn", "ledger", "clock"),
     "plot": ("mechanisms", "paths"),
@@ -73,7 +73,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),
-    "matplotlib": ("plot", "audit", "tables", "session"),  # the last two name its types only
+    # `tables`, `learn` and `session` name its types only.
+    "matplotlib": ("plot", "audit", "tables", "learn", "session"),
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),

@@ -11,6 +11,7 @@ from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 COUNT = "SELECT COUNT(*) FROM visits"
 BY_WARD = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 LOOKED_UP = "FROM visits JOIN wards ON visits.ward = wards.ward"
+JOINED = "JOIN wards ON visits.ward = wards.ward"
 PEOPLE = "SELECT COUNT(DISTINCT patient_id) FROM visits"
 
 
@@ -40,7 +41,34 @@ def asked(two_tables):
     Mistake(
         f"{COUNT} WHERE patient_id = 7", "DP706", "leave patient_id out", left_out=" WHERE patient_id = 7"
     ),
-    Mistake("SELECT COUNT(DISTINCT ward) FROM visits", "DP706", "COUNT(DISTINCT patient_id)", PEOPLE),
+    Mistake(
+        "SELECT COUNT(DISTINCT ward, days) FROM visits",
+        "DP706",
+        "COUNT(DISTINCT ward)",
+        "SELECT COUNT(DISTINCT ward) FROM visits",
+    ),
+    Mistake(
+        "SELECT CORR(days) FROM visits",
+        "DP706",
+        "CORR(cost, days)",
+        "SELECT CORR(cost, days) FROM visits",
+    ),
+    Mistake(
+        "SELECT QUANTILE_CONT(days, [0.5, 0.5]) FROM visits",
+        "DP706",
+        "QUANTILE_CONT(days, [0.25, 0.5, 0.75])",
+        "SELECT QUANTILE_CONT(days, [0.25, 0.5, 0.75]) FROM visits",
+    ),
+    Mistake(
+        "SELECT APPROX_TOP_K(ward) FROM visits",
+        "DP706",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY 2 DESC LIMIT 3",
+    ),
+    Mistake(
+        "SELECT COUNT(*), APPROX_TOP_K(ward, 3) FROM visits",
+        "DP706",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY 2 DESC LIMIT 3",
+    ),
     Mistake("SELECT SUM(DISTINCT days) FROM visits", "DP706", "leave DISTINCT out", left_out="DISTINCT "),
     Mistake(
         "SELECT cost, COUNT(*) FROM visits GROUP BY cost",
@@ -87,9 +115,6 @@ def asked(two_tables):
     Mistake("DELETE FROM visits", "DP702", COUNT),
     Mistake("SELECT AVERAGE(days) FROM visits", "DP702", "AVG", "SELECT AVG(days) FROM visits"),
     Mistake("SELECT STDEV(days) FROM visits", "DP702", "STDDEV", "SELECT STDDEV(days) FROM visits"),
-    Mistake(
-        "SELECT VAR_SAMP(days) FROM visits", "DP706", "VAR_POP(days)", "SELECT VAR_POP(days) FROM visits"
-    ),
     Mistake(
         "SELECT QUANTILE(days, 90) FROM visits",
         "DP706",
@@ -217,8 +242,8 @@ def asked(two_tables):
         "JOIN patients USING (patient_id)",
         f"{COUNT} JOIN patients USING (patient_id)",
     ),
-    Mistake(f"{COUNT}, wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
-    Mistake(f"{COUNT} CROSS JOIN wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
+    Mistake(f"{COUNT}, wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
+    Mistake(f"{COUNT} CROSS JOIN wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
     Mistake(
         "SELECT COUNT(*) FROM wards",
         "DP703",

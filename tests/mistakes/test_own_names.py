@@ -31,7 +31,6 @@ WHOM = 'dp.each("client", at_most=1)'
 COUNT = "SELECT COUNT(*) FROM orders"
 BY_BRANCH = "SELECT branch, COUNT(*) FROM orders GROUP BY branch"
 NOTED = "CASE WHEN note = 'A' THEN 1 ELSE 0 END"
-PARTS = "SUM(age * CLAMP(basket, 0, 500)), SUM(age), SUM(CLAMP(basket, 0, 500)), COUNT(*)"
 NO_DELTA, SOME = "dp.Limit.filter(epsilon=1)", "dp.Limit.filter(epsilon=1, delta=1e-6)"
 BY_NOTE = '"SELECT note, COUNT(*) FROM orders GROUP BY note"'
 
@@ -66,11 +65,12 @@ SQL = (
     selected("MEDIAN(note)", "DP705", NOTED, "MEDIAN({})"),
     selected("AVG(bought)", "DP705", "YEAR(bought)", "AVG({})"),
     selected("AVG(paid_at)", "DP705", "HOUR(paid_at)", "AVG({})"),
-    selected("CORR(age, basket)", "DP706", PARTS),
+    selected("KURTOSIS(age)", "DP706", "AVG(age), VAR_POP(age), MEDIAN(age)"),
+    selected("CORR(age, basket)", "DP104", "CORR(age, CLAMP(basket, 0, 500))"),
     selected("AVG(basket)", "DP104", "AVG(CLAMP(basket, 0, 500))"),
     selected("STRING_AGG(note, ',')", "DP706", "COUNT(*)"),
     selected("AVG(CLAMP(basket))", "DP702", "CLAMP(basket, 0, 60)", "AVG({})"),
-    selected("APPROX_COUNT_DISTINCT(note)", "DP706", "COUNT(DISTINCT client)"),
+    selected("APPROX_COUNT_DISTINCT(note)", "DP706", "COUNT(DISTINCT note)"),
     selected("SUM(age, basket)", "DP706", "SUM(age)"),
     Mistake(
         "SELECT branch FROM orders WHERE COUNT(*) > 3",
@@ -145,7 +145,21 @@ SQL = (
     where("bought", "DP705", "bought >= DATE '2026-01-01'"),
     where("vip = 1", "DP705", "NOT vip"),
     where("INITCAP(note) = 'Q'", "DP705", "UPPER(note) = 'A'"),
-    where("note ILIKE 'q%'", "DP702", "note LIKE 'A%' OR note LIKE 'a%'"),
+    Mistake(
+        f"{COUNT} CROSS JOIN scores",
+        "DP703",
+        "JOIN scores USING (client)",
+        f"{COUNT} JOIN scores USING (client)",
+    ),
+    where("CONTAINS(note, 'a_b')", "DP705", "note LIKE '%A_B%'"),
+    where("STARTS_WITH(note, branch)", "DP705", "note LIKE 'A%'"),
+    selected("AVG(LENGTH(note))", "DP104", "AVG(CLAMP(LENGTH(note), 0, 500))"),
+    Mistake(
+        f"{COUNT} LEFT JOIN (SELECT DISTINCT client FROM orders) AS o ON orders.client = o.client WHERE o.client IS NULL",
+        "DP706",
+        "1 AS found",
+        f"{COUNT} LEFT JOIN (SELECT DISTINCT client, 1 AS found FROM orders) AS o ON orders.client = o.client WHERE found IS NULL",
+    ),
     where("bought > CURRENT_DATE", "DP702", "bought >= DATE '2026-01-01'"),
     where("age = NULL", "DP705", "age IS NULL"),
     where("note < 'M'", "DP705", "note IN ('A', 'B')"),

@@ -113,7 +113,12 @@ class Grammar:
             f"MIN({inner})",
             f"MAX({inner})",
             "MODE(ward)",
-            f"COUNT(DISTINCT {self.one(*TEXTS)})" if self.chance.random() < self.slips else "COUNT(*)",
+            f"COUNT(DISTINCT {self.one(*TEXTS, 'days', 'zip % 7')})",
+            f"{self.one('CORR', 'COVAR_POP', 'COVAR_SAMP', 'REGR_SLOPE', 'REGR_R2')}({inner}, days)",
+            f"{self.one('VAR_SAMP', 'STDDEV_SAMP')}({inner})",
+            f"{self.one('BOOL_OR', 'BOOL_AND')}({self.condition(1)})"
+            if self.chance.random() < self.slips
+            else "COUNT(*)",
         )
         if self.chance.random() < 0.2 and "DISTINCT" not in plain:
             plain = f"{plain} FILTER (WHERE {self.condition(1)})"

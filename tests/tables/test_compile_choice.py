@@ -114,7 +114,7 @@ def test_a_rank_costs_one_choice_for_all_groups(asked, keys, relation):
 def test_a_mode_costs_one_choice_for_all_groups(keys, relation):
     asked = ("mode", X, {"values": (0, 1, 2, 3)})
     mechanism = compile_question(
-        question(asked, keys=keys), dataset(at_most=1, relation=relation), Spend(epsilon=2.0)
+        question(asked, keys=keys), dataset(at_most=2, relation=relation), Spend(epsilon=2.0)
     )
     (part,) = mechanism.stages
     sums = part.sums

@@ -31,7 +31,7 @@ from discreet.mechanisms.distributions import (
     TruncatedLaplace,
 )
 
-__all__ = ["deviation_of_sum", "tail_bound_of_sum", "tail_bounds_of_sums"]
+__all__ = ["deviation_of_sum", "tail_bound_of_laplaces", "tail_bound_of_sum", "tail_bounds_of_sums"]
 
 #: A margin far above the rounding errors here.
 _SAFE = 1 + 1e-12
@@ -50,6 +50,8 @@ _HALVINGS = 40
 Floats: TypeAlias = npt.NDArray[np.float64]
 Noise: TypeAlias = NoiseDistribution | TruncatedLaplace
 Terms: TypeAlias = tuple[tuple[float, Noise], ...]
+#: Scales of Laplace noises, and how many there are of each, the narrow ones first.
+ScaleCounts: TypeAlias = tuple[tuple[float, int], ...]
 
 
 def tail_bound_of_sum(terms: Iterable[tuple[float, Noise]], beta: float) -> float:
@@ -88,6 +90,29 @@ def tail_bounds_of_sums(terms: Sequence[tuple[Floats, Noise]], beta: float) -> F
     return safe
 
 
+def tail_bound_of_laplaces(scales: Iterable[tuple[float, int]], beta: float) -> float:
+    """A number that the absolute value of a sum of continuous Laplace noises exceeds with
+    probability at most β; each scale comes with the number of noises that have it.
+
+    >>> round(tail_bound_of_laplaces([(1.0, 16)], 0.05), 3)
+    11.163
+    """
+    counts = Counter[float]()
+    for scale, count in scales:
+        if scale > 0:
+            counts[scale] += count
+    return _sum_of_laplaces(tuple(sorted(counts.items())), beta)
+
+
+@lru_cache(maxsize=8192)
+def _sum_of_laplaces(counts: ScaleCounts, beta: float) -> float:
+    if not counts:
+        return 0.0
+    if sum(count for _, count in counts) == 1:
+        return counts[0][0] * -math.log(beta) * _SAFE
+    return _by_series(counts, 0.0, beta) * _SAFE
+
+
 def deviation_of_sum(terms: Iterable[tuple[float, Noise]]) -> float:
     """The standard deviation of Σ weight · noise, without the little that rounding adds."""
     return math.sqrt(
@@ -119,21 +144,22 @@ def _bound(terms: Terms, beta: float) -> float:
     deviation = math.hypot(*(weight * scale for weight, scale in gaussian)) if gaussian else 0.0
     if not laplace:
         return (GaussianDistribution(1.0).guess(beta) * deviation + rounding) * _SAFE
-    scales = tuple(weight * scale for weight, scale in laplace)
-    return (_by_series(scales, deviation, beta) + rounding) * _SAFE
+    counts = tuple(sorted(Counter(weight * scale for weight, scale in laplace).items()))
+    return (_by_series(counts, deviation, beta) + rounding) * _SAFE
 
 
-def _by_formula(scales: tuple[float, ...], deviation: float, beta: float) -> float:
+def _by_formula(counts: ScaleCounts, deviation: float, beta: float) -> float:
     """The best of what is quickly computed for Laplace noises of these scales and one Gaussian noise."""
-    best = _by_moments(scales, deviation, beta)
+    best = _by_moments(counts, deviation, beta)
     if deviation:
         return best
-    if len(scales) == 2:
-        return min(best, _two_laplaces(*scales, beta))
-    return min(best, _equal_laplaces(len(scales), beta) * max(scales))
+    many = sum(count for _, count in counts)
+    if many == 2:
+        return min(best, _two_laplaces(counts[0][0], counts[-1][0], beta))
+    return min(best, _equal_laplaces(many, beta) * counts[-1][0])
 
 
-def _by_series(scales: tuple[float, ...], deviation: float, beta: float) -> float:
+def _by_series(counts: ScaleCounts, deviation: float, beta: float) -> float:
     """The quantile by the Fourier series of the distribution on a circle of circumference 2A.
 
     P(|S| > t) <= 1 - t/A - (2/π) Σ_{k>=1} φ(πk/A) sin(πkt/A) / k + P(|S| > 2A - t), where φ(u) =
@@ -141,20 +167,21 @@ def _by_series(scales: tuple[float, ...], deviation: float, beta: float) -> floa
     φ(ru) <= 2 φ(u)/r² for r >= 1. So the terms beyond K add at most
     (2/π) 2 φ(πK/A) K² Σ_{k>K} k⁻³ <= (2/π) φ(πK/A).
     """
-    start = _by_formula(scales, deviation, beta)
-    if not deviation and (len(scales) == 2 or (min(scales) == max(scales) and len(scales) <= _MANY)):
+    start = _by_formula(counts, deviation, beta)
+    many, widest = sum(count for _, count in counts), counts[-1][0]
+    if not deviation and (many == 2 or (len(counts) == 1 and many <= _MANY)):
         # The formula is exact.
         return start
-    spare = _by_moments(scales, deviation, 1e-6 * beta)
+    spare = _by_moments(counts, deviation, 1e-6 * beta)
     around = (start + spare) / 2 * _SAFE
     for terms in _TERMS:
         order = np.arange(1, terms + 1)
         frequency = math.pi / around * order
         cumulant = (deviation * frequency) ** 2 / 2
-        for scale, count in Counter(scales).items():
+        for scale, count in counts:
             cumulant += count * np.log1p(np.square(scale * frequency))
         error = 2 * math.exp(-float(cumulant[-1])) / math.pi
-        if error <= 1e-4 * beta and max(scales) * frequency[-1] >= 1:
+        if error <= 1e-4 * beta and widest * frequency[-1] >= 1:
             break
     else:
         return start
@@ -169,13 +196,16 @@ def _by_series(scales: tuple[float, ...], deviation: float, beta: float) -> floa
     )
 
 
-def _by_moments(scales: tuple[float, ...], deviation: float, beta: float) -> float:
+def _by_moments(counts: ScaleCounts, deviation: float, beta: float) -> float:
     """Chernoff's bound: (K(s) + ln(2/β)) / s with K(s) = -Σ ln(1 - (bs)²) + (σs)²/2, at the best of
     some s.
     """
-    s = np.concatenate([np.geomspace(1e-4, 0.5, _POINTS), 1 - np.geomspace(1e-6, 0.5, _POINTS)]) / max(scales)
+    s = (
+        np.concatenate([np.geomspace(1e-4, 0.5, _POINTS), 1 - np.geomspace(1e-6, 0.5, _POINTS)])
+        / counts[-1][0]
+    )
     cumulant: Any = (deviation * s) ** 2 / 2
-    for scale, count in Counter(scales).items():
+    for scale, count in counts:
         cumulant -= count * np.log1p(-np.square(scale * s))
     return float(((cumulant + math.log(2 / beta)) / s).min()) * _SAFE
 

@@ -11,6 +11,7 @@
     budget.py    burn_down            the remaining budget after each spend
     groups.py    groups               released numbers with their intervals
     periods.py   periods              released numbers over time, with bands
+    curves.py                         the curves of an additive model, by its own `plot`
     files.py     save, alt_text       a figure in a file, and its description in words
     canvas.py, figure.py              axes, colours and dashes; the figure that renders itself in a notebook
 

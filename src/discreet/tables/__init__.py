@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer as Answer
     from discreet.tables.answer.cube import CubeAnswer as CubeAnswer
     from discreet.tables.ask.aggregates import AggregateSpec as AggregateSpec
+    from discreet.tables.ask.aggregates import correlation as correlation
     from discreet.tables.ask.aggregates import count as count
+    from discreet.tables.ask.aggregates import count_distinct as count_distinct
+    from discreet.tables.ask.aggregates import covariance as covariance
     from discreet.tables.ask.aggregates import max as max  # noqa: A004 - as people say it
     from discreet.tables.ask.aggregates import mean as mean
     from discreet.tables.ask.aggregates import median as median
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from discreet.tables.ask.aggregates import sum as sum  # noqa: A004 - as people say it
     from discreet.tables.ask.aggregates import units as units
     from discreet.tables.ask.aggregates import variance as variance
+    from discreet.tables.ask.aggregates import weighted_mean as weighted_mean
     from discreet.tables.ask.expressions import Expression as Expression
     from discreet.tables.ask.expressions import greatest as greatest
     from discreet.tables.ask.expressions import least as least
@@ -58,7 +62,10 @@ __all__ = [
     "Each",
     "Expression",
     "Query",
+    "correlation",
     "count",
+    "count_distinct",
+    "covariance",
     "greatest",
     "least",
     "max",
@@ -71,6 +78,7 @@ __all__ = [
     "sum",
     "units",
     "variance",
+    "weighted_mean",
     "when",
 ]
 
@@ -86,6 +94,10 @@ _HOMES = {
     "Expression": "ask.expressions",
     "Query": "ask.query",
     "count": "ask.aggregates",
+    "correlation": "ask.aggregates",
+    "count_distinct": "ask.aggregates",
+    "covariance": "ask.aggregates",
+    "weighted_mean": "ask.aggregates",
     "greatest": "ask.expressions",
     "least": "ask.expressions",
     "max": "ask.aggregates",

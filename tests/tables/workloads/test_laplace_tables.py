@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.tables.workloads.laplace import plan_shares, pooled_noise, pooled_residuals
+from discreet.tables.workloads.laplace import cell_coefficients, plan_shares, pooled_noise, pooled_residuals
 from discreet.tables.workloads.residuals import ResidualSystem, closure_of
 from tests.tables.workloads import dense
 
@@ -31,6 +31,29 @@ def test_pooled_tables_are_those_of_weighted_least_squares():
         query = dense.marginal(SIZES, keys)
         assert np.allclose(system.table(residuals, keys).ravel(), query @ best, atol=1e-12)
         assert np.allclose((query @ inverse @ query.T).diagonal(), variances[keys])
+
+
+def test_the_coefficients_are_those_of_weighted_least_squares():
+    system = ResidualSystem(SIZES, ((0, 1), (0, 2), (1, 2)))
+    for keys in system.closure:
+        for table in MEASURED:
+            # One in a single cell of one measured table, and nothing elsewhere.
+            tables = {other: np.zeros(system.shape(other)) for other in MEASURED}
+            tables[table].flat[1] = 1.0
+            response = system.table(pooled_residuals(system, tables, MEASURED), keys)
+            stated = [
+                (value, count)
+                for other, value, count in cell_coefficients(system, MEASURED, keys)
+                if other == table
+            ]
+            # Each cell of a table sees each coefficient as often as a measured cell shows it to others.
+            assert sum(count for _, count in stated) == system.cells(table)
+            assert set(np.abs(response).ravel().round(12)) <= {round(value, 12) for value, _ in stated}
+            variance = sum(
+                count * value**2 * MEASURED[other]
+                for other, value, count in cell_coefficients(system, MEASURED, keys)
+            )
+            assert np.isclose(variance, system.variances(pooled_noise(system, MEASURED))[keys])
 
 
 #: Root mean square deviations over the tables at ε = 1, from an independent search with random starts.

@@ -110,4 +110,8 @@ def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
     parts = [_is_nonnegative(answer, part) for part in expression.parts]
     if expression.op in {"abs", "greatest"}:
         return expression.op == "abs" or any(parts)
-    return expression.op in {"+", "*", "/", "round", "least"} and all(parts)
+    if expression.op in {"sqrt", "exp"}:
+        return True
+    if expression.op == "within":
+        return parts[1]
+    return expression.op in {"+", "*", "/", "round", "least", "power"} and all(parts[:2])

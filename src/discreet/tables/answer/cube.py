@@ -25,13 +25,13 @@ import numpy as np
 from discreet.errors import BadParameter
 from discreet.json_types import JsonObject
 from discreet.tables.answer.answer import Answer
+from discreet.tables.answer.measured import Measured, measured_of_dict
 from discreet.tables.answer.noisy import Noisy
 from discreet.tables.data.types import Value
-from discreet.tables.workloads.measurement import Layout, Measurement
 from discreet.tables.workloads.released import ReleasedTables, TableCell
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem
 
-__all__ = ["CubeAnswer", "CubeTables", "MeasuredNumber", "grouping_text"]
+__all__ = ["CubeAnswer", "CubeTables", "grouping_text", "long_answer"]
 
 
 def grouping_text(names: Sequence[str]) -> str:
@@ -41,56 +41,6 @@ def grouping_text(names: Sequence[str]) -> str:
     ('sex, race', 'total')
     """
     return ", ".join(names) or "total"
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredNumber:
-    """One number of each row, measured in all tables: the noisy whole numbers, and what one of them stands for.
-
-    **Guarantee.** `noisy` is what was released; all else is computed from it.
-    """
-
-    measurement: Measurement
-    noisy: Mapping[KeySet, Any]
-    unit: Fraction
-
-    @cached_property
-    def tables(self) -> ReleasedTables:
-        """The tables, with their variances and covariances."""
-        layout = self.measurement.layout
-        released = ReleasedTables(
-            layout.axes,
-            layout.system,
-            self.measurement.estimates(self.noisy),
-            self.measurement.variances(),
-            self.measurement.roundings(),
-        )
-        return released.scale(float(self.unit))
-
-    def to_dict(self) -> JsonObject:
-        """Everything but the sizes and the sets, as plain JSON types."""
-        residuals = self.measurement.layout.system.residuals
-        return {
-            "unit": str(self.unit),
-            "multipliers": [self.measurement.multipliers[keys] for keys in residuals],
-            "scales": [self.measurement.scales[keys] for keys in residuals],
-            "noisy": [[int(number) for number in np.ravel(self.noisy[keys]).tolist()] for keys in residuals],
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any], system: ResidualSystem) -> MeasuredNumber:
-        """What `to_dict` wrote."""
-        residuals = system.residuals
-        measurement = Measurement(
-            Layout((), system, {}),
-            dict(zip(residuals, map(int, stored["multipliers"]), strict=True)),
-            dict(zip(residuals, map(float, stored["scales"]), strict=True)),
-        )
-        noisy = {
-            keys: np.array(numbers).reshape(system.shape(keys))
-            for keys, numbers in zip(residuals, stored["noisy"], strict=True)
-        }
-        return cls(measurement, noisy, Fraction(stored["unit"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +54,7 @@ class CubeTables:
     names: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...]
     system: ResidualSystem
-    measured: tuple[MeasuredNumber, ...]
+    measured: tuple[Measured, ...]
     columns: Mapping[str, Noisy]
     readings: Mapping[str, tuple[tuple[int, Fraction], ...]]
 
@@ -170,7 +120,7 @@ class CubeTables:
             name: tuple((int(place), Fraction(weight)) for place, weight in reading)
             for name, reading in stored["readings"].items()
         }
-        measured = tuple(MeasuredNumber.from_dict(each, system) for each in stored["measured"])
+        measured = tuple(measured_of_dict(each, system) for each in stored["measured"])
         return cls(tuple(stored["names"]), tuple(map(tuple, values)), system, measured, columns, readings)
 
 

@@ -164,7 +164,15 @@ def combine(op: str, parts: Sequence[Node]) -> Node:
             return NULL
         if leaf is not None:
             return leaf
+    if op == "surely":
+        return Applied(op, tuple(parts), _is_surely_positive(parts[0]))
     return Applied(op, tuple(parts), _apply(op, [part.value for part in parts]))
+
+
+def _is_surely_positive(node: Node) -> bool | None:
+    """Whether the interval of a number lies above 0; where the number is 0, that is rare."""
+    low = result_of(node).lo
+    return None if node.value is None else low is not None and low > 0
 
 
 def _linear(op: str, left: Linear, right: Linear) -> Linear | ReleasedQuotient | None:
@@ -251,9 +259,12 @@ def _ends(node: Node, beta: float) -> tuple[Any, Any] | None:
         return _quotient(node, beta)
     if isinstance(node, Cell):
         return _cell_ends(node, beta)
-    if isinstance(node, Unbounded) or node.op in _COMPARE or node.op in {"and", "or", "not"}:
+    if isinstance(node, Unbounded) or node.op in _COMPARE or node.op in {"and", "or", "not", "surely"}:
         return None
     parts = [_ends(part, beta) for part in node.parts]
+    if node.op == "within" and (parts[0] is None or None in parts[0]):
+        # Without an interval, the exact number is still between the ends.
+        return node.parts[1].value, node.parts[2].value
     if any(part is None or None in part for part in parts):
         return None
     return _hull(node.op, [part for part in parts if part is not None])
@@ -284,6 +295,19 @@ _COMPARE: dict[str, Callable[..., Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+#: e to this power is still a float.
+_LARGEST_EXPONENT = 709
+
+
+def _power(x: float, exponent: float) -> float | None:
+    """x to a public power; None where that is no real number, or too large for a float."""
+    try:
+        power = x**exponent
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return power if not isinstance(power, complex) and math.isfinite(power) else None
+
+
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": lambda left, *right: left - right[0] if right else -left,
@@ -293,6 +317,11 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "round": round,
     "least": min,
     "greatest": max,
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else None,
+    "ln": lambda x: math.log(x) if x > 0 else None,
+    "exp": lambda x: math.exp(x) if x < _LARGEST_EXPONENT else None,
+    "power": _power,
+    "within": lambda x, low, high: min(max(x, low), high),
     "sum": lambda *parts: math.fsum(parts),
     "not": operator.not_,
 }
@@ -310,14 +339,20 @@ def _apply(op: str, values: list[Any]) -> Any:
     return (_COMPARE.get(op) or _ARITHMETIC[op])(*values)
 
 
-_MONOTONE = {"+", "round", "least", "greatest", "sum"}
+_MONOTONE = {"+", "round", "least", "greatest", "sum", "exp", "ln", "within"}
 
 
 def _hull(op: str, parts: list[tuple[Any, Any]]) -> tuple[Any, Any] | None:
     """The interval of the result, from those of the operands; None if there is no finite one."""
     los, his = [low for low, _ in parts], [high for _, high in parts]
     if op in _MONOTONE:
-        return _apply(op, los), _apply(op, his)
+        ends = _apply(op, los), _apply(op, his)
+        return None if None in ends else ends
+    if op == "sqrt":
+        # The root exists only for the part of the interval from 0 on.
+        return (math.sqrt(max(los[0], 0)), math.sqrt(his[0])) if his[0] >= 0 else None
+    if op == "power":
+        return _power_ends(los[0], his[0], los[1])
     if op == "-":
         return (los[0] - his[1], his[0] - los[1]) if len(parts) == 2 else (-his[0], -los[0])
     if op == "abs":
@@ -328,3 +363,14 @@ def _hull(op: str, parts: list[tuple[Any, Any]]) -> tuple[Any, Any] | None:
     corners = [_apply(op, [x, y]) for x in (los[0], his[0]) for y in (los[1], his[1])]
     finite = [corner for corner in corners if not math.isnan(corner)]
     return (min(finite), max(finite)) if len(finite) == len(corners) else None
+
+
+def _power_ends(low: float, high: float, exponent: float) -> tuple[Any, Any] | None:
+    """The ends of a public power of a number between `low` and `high`."""
+    if low <= 0 and (exponent != int(exponent) or exponent < 0):
+        return None
+    corners = [_power(end, exponent) for end in (low, high)]
+    if low <= 0 <= high and exponent:
+        corners.append(0.0)
+    known = [corner for corner in corners if corner is not None]
+    return (min(known), max(known)) if len(known) == len(corners) else None

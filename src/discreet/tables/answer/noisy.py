@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Self
 
 from discreet.tables.answer.linear import CombinedNoise, DrawnNoise
@@ -56,6 +57,8 @@ class Noisy:
         def of(part: Values) -> Values:
             return tuple(part[row] for row in rows)
 
+        # Arithmetic asks for the interval of each row by itself.
+        @cache
         def interval(confidence: float) -> tuple[Values, Values]:
             assert self.interval is not None
             lo, hi = self.interval(confidence)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateSpec",
     "Bounds",
+    "correlation",
     "count",
+    "count_distinct",
+    "covariance",
     "max",
     "mean",
     "median",
@@ -33,6 +36,7 @@ __all__ = [
     "sum",
     "units",
     "variance",
+    "weighted_mean",
 ]
 
 #: Two ends to which values are clipped, the lower one first.
@@ -54,6 +58,8 @@ class AggregateSpec:
     rank: float | None = None
     values: tuple[Value, ...] | None = None
     name: str = ""
+    # The second column of a covariance or correlation, and the weights of a mean.
+    beside: str | Expression | None = None
 
     def with_name(self, name: str) -> AggregateSpec:
         """The same aggregate with another name."""
@@ -68,6 +74,16 @@ def count(of: str | Expression | None = None) -> AggregateSpec:
     ('count', 'count_of')
     """
     return AggregateSpec("count" if of is None else "count_of", of)
+
+
+@check.arguments
+def count_distinct(of: str | Expression) -> AggregateSpec:
+    """The number of different values that are not NULL; of one unit at most `at_most` values count.
+
+    >>> count_distinct("ward").kind
+    'distinct'
+    """
+    return AggregateSpec("distinct", of)
 
 
 @check.arguments
@@ -101,23 +117,56 @@ def mean(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
 
 
 @check.arguments
-def variance(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
-    """The variance of the population; values are clipped as in `sum`.
+def variance(of: str | Expression, between: Bounds | None = None, *, sample: bool = False) -> AggregateSpec:
+    """The variance of the population, or of a `sample` (divided by n − 1); values are clipped
+    as in `sum`.
 
-    >>> variance("days", between=(0, 60)).kind
-    'variance'
+    >>> variance("days", between=(0, 60)).kind, variance("days", sample=True).kind
+    ('variance', 'sample_variance')
     """
-    return AggregateSpec("variance", of, between)
+    return AggregateSpec("sample_variance" if check.flag(sample=sample) else "variance", of, between)
 
 
 @check.arguments
-def stddev(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
-    """The standard deviation of the population; values are clipped as in `sum`.
+def stddev(of: str | Expression, between: Bounds | None = None, *, sample: bool = False) -> AggregateSpec:
+    """The standard deviation of the population, or of a `sample` (divided by n − 1); values are clipped
+    as in `sum`.
 
-    >>> stddev("days", between=(0, 60)).kind
-    'stddev'
+    >>> stddev("days", between=(0, 60)).kind, stddev("days", sample=True).kind
+    ('stddev', 'sample_stddev')
     """
-    return AggregateSpec("stddev", of, between)
+    return AggregateSpec("sample_stddev" if check.flag(sample=sample) else "stddev", of, between)
+
+
+@check.arguments
+def covariance(of: str | Expression, beside: str | Expression) -> AggregateSpec:
+    """The covariance of two columns in the population, from rows in which neither is NULL.
+
+    >>> covariance("cost", "days").beside
+    'days'
+    """
+    return AggregateSpec("covariance", of, beside=beside)
+
+
+@check.arguments
+def correlation(of: str | Expression, beside: str | Expression) -> AggregateSpec:
+    """The correlation of two columns (Pearson's), from rows in which neither is NULL.
+
+    >>> correlation("cost", "days").kind
+    'correlation'
+    """
+    return AggregateSpec("correlation", of, beside=beside)
+
+
+@check.arguments
+def weighted_mean(of: str | Expression, weights: str | Expression) -> AggregateSpec:
+    """The mean in which each row has a weight: the sum of `of * weights` divided by that of
+    `weights`.
+
+    >>> weighted_mean("price", "amount").beside
+    'amount'
+    """
+    return AggregateSpec("weighted_mean", of, beside=weights)
 
 
 @check.arguments

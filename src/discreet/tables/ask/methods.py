@@ -120,6 +120,11 @@ class QueryMethods:
         """The number of rows; with `of`, the number of rows in which it is not NULL."""
         return self.aggregate(aggregates.count(of))
 
+    @check.arguments
+    def count_distinct(self, of: str | Expression) -> AggregateQuery:
+        """The number of different values; of one unit at most `at_most` values count."""
+        return self.aggregate(aggregates.count_distinct(of))
+
     def units(self) -> AggregateQuery:
         """The number of privacy units, such as patients or customers."""
         return self.aggregate(aggregates.units())
@@ -135,14 +140,33 @@ class QueryMethods:
         return self.aggregate(aggregates.mean(of, between))
 
     @check.arguments
-    def variance(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
-        """The variance of the population; values are clipped as in `sum`."""
-        return self.aggregate(aggregates.variance(of, between))
+    def variance(
+        self, of: str | Expression, between: Bounds | None = None, *, sample: bool = False
+    ) -> AggregateQuery:
+        """The variance of the population, or of a `sample`; values are clipped as in `sum`."""
+        return self.aggregate(aggregates.variance(of, between, sample=sample))
 
     @check.arguments
-    def stddev(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
-        """The standard deviation of the population; values are clipped as in `sum`."""
-        return self.aggregate(aggregates.stddev(of, between))
+    def stddev(
+        self, of: str | Expression, between: Bounds | None = None, *, sample: bool = False
+    ) -> AggregateQuery:
+        """The standard deviation of the population, or of a `sample`; values are clipped as in `sum`."""
+        return self.aggregate(aggregates.stddev(of, between, sample=sample))
+
+    @check.arguments
+    def covariance(self, of: str | Expression, beside: str | Expression) -> AggregateQuery:
+        """The covariance of two columns in the population."""
+        return self.aggregate(aggregates.covariance(of, beside))
+
+    @check.arguments
+    def correlation(self, of: str | Expression, beside: str | Expression) -> AggregateQuery:
+        """The correlation of two columns (Pearson's)."""
+        return self.aggregate(aggregates.correlation(of, beside))
+
+    @check.arguments
+    def weighted_mean(self, of: str | Expression, weights: str | Expression) -> AggregateQuery:
+        """The mean in which each row has a weight."""
+        return self.aggregate(aggregates.weighted_mean(of, weights))
 
     @check.arguments
     def median(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:

@@ -51,6 +51,10 @@ _FUNCTIONS = {
     "mean": "AVG",
     "variance": "VAR",
     "stddev": "STDDEV",
+    "sample_variance": "VAR_SAMP",
+    "sample_stddev": "STDDEV_SAMP",
+    "covariance": "COVAR_POP",
+    "correlation": "CORR",
     "median": "MEDIAN",
     "quantile": "QUANTILE",
     "min": "MIN",
@@ -367,8 +371,19 @@ def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
                 fix="between=(0, 60)",
             )
         of = of.clamp(*wanted.between)
+    if wanted.kind == "distinct":
+        return exp.Count(this=exp.Distinct(expressions=[of.node.copy()]))
+    if wanted.kind == "weighted_mean":
+        weights = as_expression(wanted.beside)
+        return exp.Div(this=_call("SUM", of * weights), expression=_call("SUM", weights))
     rank = [] if wanted.rank is None else [syntax_tree(wanted.rank)]
-    return exp.Anonymous(this=_FUNCTIONS[wanted.kind], expressions=[of.node.copy(), *rank])
+    beside = [] if wanted.beside is None else [as_expression(wanted.beside)]
+    return _call(_FUNCTIONS[wanted.kind], of, *beside, *rank)
+
+
+def _call(function: str, *operands: Expression | exp.Expression) -> exp.Expression:
+    nodes = [part.node if isinstance(part, Expression) else part for part in operands]
+    return exp.Anonymous(this=function, expressions=[node.copy() for node in nodes])
 
 
 def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str] | None) -> exp.Join:

@@ -23,6 +23,7 @@ AGGREGATES = (
     "count",  # COUNT(*)
     "count_of",  # COUNT(x): rows whose x is not NULL
     "units",  # COUNT(DISTINCT unit)
+    "distinct",  # COUNT(DISTINCT x)
     "sum",
     "mean",
     "variance",

@@ -40,7 +40,10 @@ class PublicValue:
 
 @dataclass(frozen=True)
 class ReleasedOperation:
-    """An operator on released values: + - * / abs round least greatest, = <> < <= > >=, and or not."""
+    """An operator on released values: + - * / abs round least greatest sqrt ln exp power, = <> < <= > >=,
+    and or not; `within` moves a number between two ends that its exact value never leaves; `surely`
+    says whether a number is above 0 with 95 % confidence.
+    """
 
     op: str
     parts: tuple[ReleasedExpression, ...]

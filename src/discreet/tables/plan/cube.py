@@ -5,9 +5,10 @@ Each measured number of a row (its count, its value) is measured in the residual
 noise on whole numbers (`workloads/measurement.py`). All tables follow from these.
 
 **Guarantee.** `CubeStage.guarantee` bounds what all tables of all measured numbers reveal together, for
-every pair of data sets that differ in one unit. It is that of a Gaussian mechanism on one long vector.
+every pair of data sets that differ in one unit. It is that of a Gaussian mechanism on one long vector, or
+of discrete Laplace noise on a few of the tables.
 
-Why it holds (compile.proof.md, § 11): rows of one unit have weights that add up to at most `rows`
+Why it holds (compile.proof.md, §§ 11 and 12): rows of one unit have weights that add up to at most `rows`
 (`RowScheme`), and the vector of a unit is longest where all of them lie in one cell, with the greatest
 values. `squared_sensitivity` is computed in fractions from the numbers that are drawn.
 
@@ -18,33 +19,41 @@ were read off private rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 
 from discreet import noise as noises
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.exact import exactly, float_above, widest
+from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Answer
-from discreet.tables.answer.cube import CubeAnswer, CubeTables, MeasuredNumber, grouping_text, long_answer
+from discreet.tables.answer.cube import CubeAnswer, CubeTables, grouping_text, long_answer
+from discreet.tables.answer.measured import Measured, MeasuredNumber, PooledNumber
 from discreet.tables.answer.noisy import Noisy, Values
-from discreet.tables.ask.question import Aggregate, Key, Question
+from discreet.tables.ask.question import Aggregate, Key, Question, Workload
 from discreet.tables.ask.released import grouping_column
 from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
 from discreet.tables.data.types import Value
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.estimate import ColumnEstimate
-from discreet.tables.plan.intervals import TableNoise
-from discreet.tables.plan.linear import ColumnMoments, FeatureLayout, gaussian_layout, requested_columns
+from discreet.tables.plan.intervals import JointNoise, PooledNoise, TableNoise
+from discreet.tables.plan.linear import (
+    ColumnMoments,
+    FeatureLayout,
+    gaussian_layout,
+    laplace_layout,
+    requested_columns,
+)
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
+from discreet.tables.workloads.laplace import cell_coefficients, plan_shares
 from discreet.tables.workloads.measurement import (
     Layout,
     Measurement,
@@ -98,20 +107,27 @@ class CubeStrategy:
         return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
     def pure_stage(self, epsilon: Fraction) -> CubeStage:
-        """There is none: Laplace noise on residuals is several times as large as on separate tables."""
-        raise BadParameter(
-            "DP107",
-            "a question with several grouping sets needs a delta.",
-            why="its tables share Gaussian noise, which has no pure ε.",
-            fix="delta=1e-6   or  rho=0.01",
+        """The stage that is ε-differentially private: Laplace noise on the tables that are best measured."""
+        return self._finest(
+            lambda value_bits, fine: self._laplace_stage(epsilon, value_bits, fine), units=False
         )
 
     def gaussian_stage(self, noise: float) -> CubeStage:
         """The stage with the guarantee of Gaussian noise of `noise` sensitivities."""
+        return self._finest(
+            lambda value_bits, fine: self._gaussian_stage(noise, value_bits, fine), units=True
+        )
+
+    def _finest(self, stage_at: Callable[[int, int], CubeStage], *, units: bool) -> CubeStage:
+        """The stage with the finest grid whose noise can be drawn fast, or else at all.
+
+        With `units`, rows that are units have the weight one.
+        """
+        whole = units and self.scope.contribution.one_row_per_unit
         for noise_bits in _NOISE_BITS:
             for value_bits, weight_bits in _FINENESS:
-                stage = self._stage(noise, value_bits, weight_bits)
-                if stage.greatest_scale <= 2.0**noise_bits:
+                stage = stage_at(value_bits, 1 if whole else 1 << weight_bits)
+                if stage.noise.greatest_scale <= 2.0**noise_bits:
                     return stage
         raise BadParameter(
             "DP102",
@@ -120,12 +136,47 @@ class CubeStrategy:
             fix="fewer aggregates, or a greater epsilon",
         )
 
-    def _stage(self, noise: float, value_bits: int, weight_bits: int) -> CubeStage:
-        contribution = self.scope.contribution
-        fine = 1 if contribution.one_row_per_unit else 1 << weight_bits
+    def _gaussian_stage(self, noise: float, value_bits: int, fine: int) -> CubeStage:
         features = gaussian_layout(requested_columns(self.question.aggregates), value_bits)
-        moved = _distances(features, self.layout, contribution, fine)
-        return CubeStage(self, features, fine, _measurements(features, self.layout, moved, noise), noise)
+        moved = _distances(features, self.layout, self.scope.contribution, fine)
+        measurements = _measurements(features, self.layout, moved, noise)
+        return CubeStage(
+            self,
+            features,
+            fine,
+            self.gaussian_guarantee(noise),
+            GaussianTables(measurements, Fraction(1, fine)),
+        )
+
+    def _laplace_stage(self, epsilon: Fraction, value_bits: int, fine: int) -> CubeStage:
+        """Every block of features gets the same part of ε, and every measured table its share of that.
+
+        A row is in one cell of each table, so the l1 distances of tables add up (compile.proof.md, § 12).
+        """
+        contribution = self.scope.contribution
+        features = laplace_layout(requested_columns(self.question.aggregates), value_bits)
+        shares = _pure_shares(self.layout.system, self.question.workload)
+        scales: list[dict[KeySet, float]] = [{} for _ in features.features]
+        guarantees = []
+        for block in features.blocks:
+            sensitivity = contribution.rows * fine * block.width * contribution.replacement_factor_l1()
+            for keys, share in shares.items():
+                part = epsilon / len(features.blocks) * share
+                # Rounded up, so the ε that is paid is never above the one that is meant.
+                scale = float_above(sensitivity / exactly(float_below(part)))
+                guarantees.append(privacy.discrete_laplace(scale, sensitivity, unit=contribution.unit))
+                for place in block.places:
+                    scales[place][keys] = scale
+        noise = LaplaceTables(self.layout.system, tuple(scales), Fraction(1, fine))
+        return CubeStage(self, features, fine, compose([(each, 1) for each in guarantees]), noise)
+
+
+@lru_cache(maxsize=64)
+def _pure_shares(system: ResidualSystem, workload: Workload) -> dict[KeySet, Fraction]:
+    """The part of ε of each measured table; together they are at most one."""
+    objective = workload.objective if isinstance(workload.objective, str) else dict(workload.objective)
+    shares = {keys: exactly(share) for keys, share in plan_shares(system, objective).shares.items()}
+    return {keys: share / max(1, sum(shares.values())) for keys, share in shares.items()}
 
 
 def _distances(
@@ -180,6 +231,91 @@ def squared_sensitivity(
     return sum((max(squares[place] for place in places) for places in exclusive), Fraction(0))
 
 
+class NoiseOfTables(Protocol):
+    """The noise of all tables, for each measured feature."""
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+
+    @property
+    def greatest_scale(self) -> float:
+        """The greatest scale of its noise."""
+
+    def joint(self, keys: KeySet) -> JointNoise:
+        """The noise of the features in a cell of one table."""
+
+    def draw(self, place: int, cells: SparseTable) -> Measured:
+        """What is released of one feature."""
+
+
+@dataclass(frozen=True)
+class GaussianTables:
+    """Gaussian noise on the residuals of all tables."""
+
+    measurements: tuple[Measurement, ...]
+    unit: Fraction
+    word: str = "Gaussian"
+
+    @property
+    def greatest_scale(self) -> float:
+        """The greatest scale of its noise."""
+        return max(scale for each in self.measurements for scale in each.scales.values())
+
+    def joint(self, keys: KeySet) -> JointNoise:
+        """The noise of the features in a cell of one table."""
+        variances = tuple(each[keys] * float(self.unit) ** 2 for each in self._variances)
+        roundings = tuple(
+            each.layout.system.rounding(each.roundings(), keys) * float(self.unit)
+            for each in self.measurements
+        )
+        return TableNoise(variances, roundings)
+
+    @cached_property
+    def _variances(self) -> list[dict[KeySet, float]]:
+        return [each.layout.system.variances(each.variances()) for each in self.measurements]
+
+    def draw(self, place: int, cells: SparseTable) -> Measured:
+        """What is released of one feature."""
+        measurement = self.measurements[place]
+        return MeasuredNumber(measurement, measurement.draw(cells, _gaussian), self.unit)
+
+
+@dataclass(frozen=True)
+class LaplaceTables:
+    """Laplace noise on some of the tables; the others are least-squares estimates."""
+
+    system: ResidualSystem
+    scales: tuple[dict[KeySet, float], ...]
+    unit: Fraction
+    word: str = "Laplace"
+
+    @property
+    def greatest_scale(self) -> float:
+        """The greatest scale of its noise."""
+        return max(scale for each in self.scales for scale in each.values())
+
+    def joint(self, keys: KeySet) -> JointNoise:
+        """The noise of the features in a cell of one table."""
+        return PooledNoise(tuple(self._terms(scales, keys) for scales in self.scales))
+
+    def _terms(self, scales: dict[KeySet, float], keys: KeySet) -> tuple[tuple[float, float, int], ...]:
+        variances, unit = {table: 2 * scale**2 for table, scale in scales.items()}, float(self.unit)
+        return tuple(
+            (scales[table] * value * unit, value * unit, count)
+            for table, value, count in cell_coefficients(self.system, variances, keys)
+        )
+
+    def draw(self, place: int, cells: SparseTable) -> Measured:
+        """What is released of one feature."""
+        scales = self.scales[place]
+        noisy = {}
+        for keys, scale in scales.items():
+            exact = cells.totals(keys, self.system.shape(keys))
+            noisy[keys] = exact + noises.discrete_laplace(exactly(scale), exact.size).reshape(exact.shape)
+        return PooledNumber(self.system, scales, noisy, self.unit)
+
+
 @dataclass(frozen=True)
 class CubeStage:
     """All tables with their noise, ready to be drawn."""
@@ -187,17 +323,8 @@ class CubeStage:
     strategy: CubeStrategy
     features: FeatureLayout
     fine: int
-    measurements: tuple[Measurement, ...]
-    noise: float
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.strategy.gaussian_guarantee(self.noise)
-
-    @property
-    def greatest_scale(self) -> float:
-        """The greatest scale of its noise."""
-        return max(scale for each in self.measurements for scale in each.scales.values())
+    guarantee: Guarantee
+    noise: NoiseOfTables
 
     @cached_property
     def sums(self) -> BoundedSums:
@@ -213,10 +340,9 @@ class CubeStage:
         question, system = self.strategy.question, self.strategy.layout.system
         values = tuple(map(key_values, question.keys))
         exact = guard_engine(engine.sums, self.sums)
-        unit = Fraction(1, self.fine)
         measured = tuple(
-            MeasuredNumber(measurement, measurement.draw(_sparse(exact, values, place), _draw_noise), unit)
-            for place, measurement in enumerate(self.measurements)
+            self.noise.draw(place, _sparse(exact, values, place))
+            for place in range(len(self.features.features))
         )
         names = tuple(key.name for key in question.keys)
         parts = {keys: self._columns(measured, keys) for keys in system.closure}
@@ -231,17 +357,14 @@ class CubeStage:
         }
         return CubeTables(names, values, system, measured, columns, readings)
 
-    def _columns(self, measured: Sequence[MeasuredNumber], keys: KeySet) -> dict[str, Noisy]:
+    def _columns(self, measured: Sequence[Measured], keys: KeySet) -> dict[str, Noisy]:
         """The noisy columns of one table."""
         sums = np.stack([number.tables.table(keys).ravel() for number in measured], axis=1)
         return {name: estimate.noisy(sums) for name, estimate in self.estimates(keys).items()}
 
     def estimates(self, keys: KeySet) -> dict[str, ColumnEstimate]:
         """How each aggregate is read off the numbers of one table."""
-        noise = TableNoise(
-            tuple(variances[keys] for variances in self._variances),
-            tuple(roundings[keys] for roundings in self._roundings),
-        )
+        noise = self.noise.joint(keys)
         rows = self.strategy.scope.contribution.one_row_per_unit
         return {
             aggregate.name: ColumnEstimate(aggregate, moments, noise, whole=rows, keeps_fractions=True)
@@ -263,28 +386,6 @@ class CubeStage:
                 else self.features.moments[aggregate.of],
             )
             for aggregate in self.strategy.question.aggregates
-        ]
-
-    @cached_property
-    def _variances(self) -> list[dict[KeySet, float]]:
-        """The variance of each measured number in each table."""
-        system = self.strategy.layout.system
-        unit = Fraction(1, self.fine)
-        return [
-            {
-                keys: value * float(unit) ** 2
-                for keys, value in system.variances(measurement.variances()).items()
-            }
-            for measurement in self.measurements
-        ]
-
-    @cached_property
-    def _roundings(self) -> list[dict[KeySet, float]]:
-        """How much rounding the noise moves a number of each table, at most."""
-        system = self.strategy.layout.system
-        return [
-            {keys: system.rounding(measurement.roundings(), keys) / self.fine for keys in system.closure}
-            for measurement in self.measurements
         ]
 
     # --- describing --------------------------------------------------------------------------------
@@ -330,11 +431,11 @@ class CubeStage:
         ]
         first = self.estimates(system.sets[-1])[name].describe(confidence)
         more = f" · … {len(system.sets)} tables" if len(listed) < len(system.sets) else ""
-        return ColumnDescription(self._noise_text, " · ".join(parts) + more, first.note)
+        return ColumnDescription(_noise_text(self.noise.word), " · ".join(parts) + more, first.note)
 
-    @property
-    def _noise_text(self) -> str:
-        return "Gaussian noise, shared by all tables"
+
+def _noise_text(word: str) -> str:
+    return f"{word} noise, shared by all tables"
 
 
 def cube_answer(tables: CubeTables, question: Question, answer: Answer) -> CubeAnswer:
@@ -361,7 +462,7 @@ def cube_answer(tables: CubeTables, question: Question, answer: Answer) -> CubeA
 _LISTED = 16
 
 
-def _draw_noise(scale: float, size: int) -> Any:
+def _gaussian(scale: float, size: int) -> Any:
     return noises.rounded_gaussian(exactly(scale), size)
 
 
@@ -395,7 +496,7 @@ def _below(parts: Sequence[Noisy]) -> Noisy:
         lo=join([part.lo for part in parts]),
         hi=join([part.hi for part in parts]),
         text=first.text,
-        noise="Gaussian noise, shared by all tables",
+        noise=_noise_text(first.noise.split()[0]),
         whole=first.whole,
         nonnegative=first.nonnegative,
         interval=interval,

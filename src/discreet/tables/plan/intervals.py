@@ -24,7 +24,12 @@ import numpy.typing as npt
 
 from discreet.exact import float_above
 from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution, TruncatedLaplace
-from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum, tail_bounds_of_sums
+from discreet.mechanisms.noise_sums import (
+    deviation_of_sum,
+    tail_bound_of_laplaces,
+    tail_bound_of_sum,
+    tail_bounds_of_sums,
+)
 
 __all__ = [
     "JointNoise",
@@ -48,6 +53,8 @@ _GRID, _STEPS = 256, 40
 _ROUNDS = 3
 #: A margin far above the rounding errors here.
 _SAFE = 1 + 1e-12
+#: The steps to which coefficients of Laplace noises are rounded up.
+_STEPS_OF_WEIGHTS = 32
 
 
 def combine_forms(*terms: tuple[Fraction | int, LinearForm]) -> dict[int, Fraction]:
@@ -148,6 +155,65 @@ class TableNoise:
     def deviation(self, form: LinearForm) -> float:
         """The standard deviation of a form, without the little that rounding adds."""
         return float(sum(float(weight) ** 2 * self.variances[at] for at, weight in form.items()) ** 0.5)
+
+
+@dataclass(frozen=True)
+class PooledNoise:
+    """Sums of many discrete Laplace noises, as on the cells of a table that is a least-squares estimate.
+
+    `terms` are, for each coordinate, the scales of the noises times their coefficients, the
+    coefficients, and how many noises have them.
+
+    **Guarantee.** Each coordinate is a sum of independent discrete Laplace noises with these terms.
+    """
+
+    terms: tuple[tuple[tuple[float, float, int], ...], ...]
+
+    @property
+    def word(self) -> str:
+        """What noise it is."""
+        return "Laplace"
+
+    def half_width(self, form: LinearForm, beta: float) -> float:
+        """A number that |form of the noises| exceeds with probability at most β."""
+        return self._bound(tuple((at, abs(float(weight))) for at, weight in form.items()), beta)
+
+    def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
+        """The same for many forms, given by the absolute coefficients of each coordinate.
+
+        The bound grows in proportion to all coefficients, and with each of them. So each is rounded up
+        to a step of the greatest one, and bounds of equal steps are computed once.
+        """
+        places = tuple(coefficients)
+        weights = np.stack(np.broadcast_arrays(*(coefficients[at] for at in places)), axis=-1)
+        greatest = np.max(weights, axis=-1)
+        steps = np.ceil(weights / np.where(greatest > 0, greatest, 1.0)[..., None] * _STEPS_OF_WEIGHTS)
+        rows, inverse = np.unique(steps.reshape(-1, len(places)), axis=0, return_inverse=True)
+        bounds = np.array(
+            [
+                self._bound(tuple(zip(places, (row / _STEPS_OF_WEIGHTS).tolist(), strict=True)), beta)
+                for row in rows
+            ]
+        )
+        widths: Floats = bounds[inverse.ravel()].reshape(greatest.shape) * greatest * _SAFE
+        return widths
+
+    def deviation(self, form: LinearForm) -> float:
+        """The standard deviation of a form."""
+        squares = (
+            float(weight) ** 2 * 2 * count * scale**2
+            for at, weight in form.items()
+            for scale, _, count in self.terms[at]
+        )
+        return float(sum(squares) ** 0.5)
+
+    def _bound(self, weights: tuple[tuple[int, float], ...], beta: float) -> float:
+        # Discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6).
+        rounding = sum(
+            weight * coefficient * count for at, weight in weights for _, coefficient, count in self.terms[at]
+        )
+        scales = [(weight * scale, count) for at, weight in weights for scale, _, count in self.terms[at]]
+        return (tail_bound_of_laplaces(scales, beta) + rounding) * _SAFE
 
 
 def ratio_interval(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MODE: the most frequent of some public values, chosen by an exponential mechanism on counts.
 
-**Guarantee.** The choices of all groups together are one exponential mechanism. Without groups it
-counts units, and one unit moves each count by at most one. With groups it counts weighted rows; a
-unit's weights add up to at most `at_most`.
+**Guarantee.** The choices of all groups together are one exponential mechanism. It counts weighted
+rows; a unit's weights add up to at most `at_most`, over all groups and values.
 
 Why it holds: adding a unit decreases no count, so the scores of one choice move within [0, w],
 where w is the unit's weight there (compile.proof.md, § 8).
@@ -26,7 +25,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, OnceScheme, RowScheme
+from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
 from discreet.tables.data.types import Value
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
@@ -87,17 +86,15 @@ class Modes:
     def scale(self) -> Fraction:
         """How far one unit moves two scores apart, over all groups together, divided by ε."""
         scope = self.strategy.scope
-        distance = scope.contribution.rows * scope.fine if scope.keys else 1
+        distance = scope.contribution.rows * scope.fine
         return scope.contribution.replacement_factor_l1() * distance / exactly(self.epsilon)
 
     @property
     def sums(self) -> BoundedSums:
-        """The counts of all candidates in each group, of units or of weighted rows."""
+        """The counts of all candidates in each group, in weighted rows."""
         scope, of = self.strategy.scope, self.strategy.aggregate.of
         assert of is not None
         rows = Filtered(scope.rows, is_one_of(of, self.candidates))
-        if not scope.keys:
-            return BoundedSums(rows, (of,), (), OnceScheme())
         return BoundedSums(
             rows, (*scope.keys, of), (whole(1),), RowScheme(scope.contribution.rows, scope.fine)
         )
@@ -115,11 +112,10 @@ class Modes:
         return {self.strategy.aggregate.name: None}
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
-        aggregate, scope = self.strategy.aggregate, self.strategy.scope
+        aggregate = self.strategy.aggregate
         odds = max(1.0, (len(self.candidates) - 1) * confidence / (1 - confidence))
         behind = self._scale_in_rows * float(np.log(odds))
-        counted = "rows" if scope.keys else scope.contribution.unit.protects + "s"
-        error = f"at most {behind:.4g} {counted} behind the most frequent"
+        error = f"at most {behind:.4g} rows behind the most frequent"
         noise_text = f"exponential mechanism at epsilon {self.epsilon:.4g} over {len(self.candidates)} values"
         name = aggregate.text or aggregate.name
         note = f"{name} is {error} value with {confidence:.0%} confidence; it has no interval."
@@ -130,9 +126,7 @@ class Modes:
 
     @property
     def _scale_in_rows(self) -> float:
-        """The scale in rows with groups, and in units without."""
-        scope = self.strategy.scope
-        return float(self.scale) / (scope.fine if scope.keys else 1)
+        return float(self.scale) / self.strategy.scope.fine
 
     def _choose(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Value:
         scores = [counts.get((*group, value), (0,))[0] for value in self.candidates]

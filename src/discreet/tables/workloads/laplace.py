@@ -12,6 +12,7 @@ The shares are searched for from several starts. The problem is not convex, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from scipy.optimize import minimize
 from discreet.tables.workloads.objectives import Objective, plan_noise
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem, subsets
 
-__all__ = ["MeasuredTables", "plan_shares", "pooled_noise", "pooled_residuals"]
+__all__ = ["MeasuredTables", "cell_coefficients", "plan_shares", "pooled_noise", "pooled_residuals"]
 
 #: Tables with less than this share of the greatest are not measured.
 _NEGLIGIBLE = 1e-3
@@ -63,6 +64,43 @@ def pooled_residuals(
             sums[part] = sums[part] + weight * residual if part in sums else weight * residual
             totals[part] = totals.get(part, 0.0) + weight
     return {part: total / totals[part] for part, total in sums.items()}
+
+
+def cell_coefficients(
+    system: ResidualSystem, measured: Mapping[KeySet, float], keys: KeySet
+) -> list[tuple[KeySet, float, int]]:
+    """The absolute coefficients of the cells of the measured tables in the estimate of a cell of a table.
+
+    Each comes with the measured table and with the number of its cells that have this coefficient. It depends
+    on the keys in which the two cells agree.
+    """
+    free = system.free_keys(keys)
+    weights = {
+        table: 1 / (variance * system.cells(system.free_keys(table))) for table, variance in measured.items()
+    }
+    totals = dict.fromkeys(system.residuals, 0.0)
+    for table, weight in weights.items():
+        for part in subsets(system.free_keys(table)):
+            totals[part] += weight
+    found = []
+    for table, weight in weights.items():
+        shared = tuple(key for key in system.free_keys(table) if key in free)
+        # An axis for each shared key: first whether the key is in S, then whether the cells agree in it.
+        values: Floats = np.zeros((2,) * len(shared))
+        counts = np.full(
+            (2,) * len(shared), math.prod(system.shape(tuple(set(system.free_keys(table)) - set(shared))))
+        )
+        for part in subsets(shared):
+            inside = tuple(int(key in part) for key in shared)
+            values[inside] = weight / totals[part] * system.cells(part) / system.cells(free)
+        for axis, key in enumerate(shared):
+            without, within = np.moveaxis(values, axis, 0)
+            size = system.sizes[key]
+            values = np.stack([without - within / size, without + within * (1 - 1 / size)], axis=axis)
+            counts = np.stack([np.take(counts, 0, axis) * (size - 1), np.take(counts, 1, axis)], axis=axis)
+        pairs = zip(np.abs(values).ravel().tolist(), counts.ravel().tolist(), strict=True)
+        found += [(table, value, count) for value, count in pairs]
+    return found
 
 
 def plan_shares(system: ResidualSystem, objective: Objective = "each") -> MeasuredTables:

@@ -52,6 +52,10 @@ class SparseTable:
     places: Integers
     values: Any
 
+    def totals(self, columns: Sequence[int], shape: tuple[int, ...]) -> Any:
+        """The sums of the values over the cells of the keys in some columns."""
+        return _totals(self, columns, shape, int(sum(map(abs, self.values.tolist()))))
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -18,25 +18,43 @@ from sqlglot import exp
 from discreet.tables.ask import build
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.ask.sql.functions import AGGREGATES
+from discreet.tables.ask.sql.functions import AGGREGATES, LENGTHS
 from discreet.tables.ask.sql.keys import key_expression
 from discreet.tables.ask.sql.literals import literal_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.selected import SelectedRows, optional_unit_error
-from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.expr import Expr, Read, all_parts
+from discreet.tables.data.strings import LONGEST, Length
 
-__all__ = ["Aggregates", "free_name", "is_aggregate", "short_name"]
+__all__ = [
+    "QUANTILES",
+    "AggregateCall",
+    "Aggregates",
+    "called_name",
+    "filter_operand",
+    "free_name",
+    "is_aggregate",
+    "percent_name",
+    "short_name",
+]
 
+#: The functions of a rank, or of a list of ranks.
+QUANTILES = ("QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT")
 _MOST_PARTS = 1_000
 _HALF = Fraction(1, 2)
 
 
 def is_aggregate(node: exp.Expression) -> bool:
     """Whether a node is an aggregate, perhaps with FILTER or WITHIN GROUP."""
+    return called_name(node) in AGGREGATES
+
+
+def called_name(node: exp.Expression) -> str:
+    """The name of the function that a node calls, perhaps with FILTER or WITHIN GROUP."""
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this
-    return name_of(node) in AGGREGATES
+    return name_of(node)
 
 
 @dataclass
@@ -49,7 +67,10 @@ class Aggregates:
 
     def name(self, node: exp.Expression, alias: str = "") -> str:
         """The name of the released column of a node; a new aggregate is added."""
-        aggregate = self._aggregate(node)
+        return self.add(self._aggregate(node), alias)
+
+    def add(self, aggregate: Aggregate, alias: str = "") -> str:
+        """The name of the released column of an aggregate, which is added if it is new."""
         for known in self.all:
             if replace(known, name="", text="") == replace(aggregate, name="", text=""):
                 return known.name
@@ -57,16 +78,20 @@ class Aggregates:
         self.all.append(replace(aggregate, name=name))
         return name
 
-    def _aggregate(self, node: exp.Expression) -> Aggregate:
+    def call(self, node: exp.Expression) -> tuple[AggregateCall, exp.Expression | None]:
+        """The call of a node, and the condition of its FILTER."""
         inner, condition, order = _unwrap(node)
-        name = name_of(inner)
         arguments = require_only(inner, "this", "expressions").expressions
-        aggregate = _MAKERS[name](_Call(self.rows, name, arguments, order, node_text(node)))
+        return AggregateCall(self.rows, name_of(inner), arguments, order, node_text(node)), condition
+
+    def _aggregate(self, node: exp.Expression) -> Aggregate:
+        call, condition = self.call(node)
+        aggregate = _MAKERS[call.name](call)
         return replace(_apply_filter(aggregate, condition, self.rows), text=node_text(node))
 
 
 @dataclass(frozen=True)
-class _Call:
+class AggregateCall:
     """A call of an aggregate: its arguments, the expression of WITHIN GROUP (ORDER BY …), and its
     text.
     """
@@ -86,7 +111,12 @@ class _Call:
     def number(self, node: exp.Expression) -> Expr:
         """An operand with bounds; TRUE counts as 1."""
         _check_distinct(node, self.text)
-        return build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
+        of = build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
+        if of.type.high - of.type.low >= LONGEST // 2 and any(
+            isinstance(part, Length) for part in all_parts(of)
+        ):
+            raise _length_error(node, self.text)
+        return of
 
     def arguments_error(self) -> Exception:
         """The error for arguments that do not fit."""
@@ -97,6 +127,18 @@ class _Call:
             "COUNT(*), COUNT(DISTINCT patient_id), SUM(days), AVG(days), QUANTILE(days, 0.9), "
             "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY days)",
         )
+
+
+def _length_error(node: exp.Expression, text: str) -> Exception:
+    """The refusal of a sum of lengths that nobody bounds."""
+    lengths = [part for part in node.find_all(exp.Anonymous) if name_of(part) in LENGTHS]
+    written = node_text(lengths[0] if lengths else node)
+    return question_error(
+        "DP104",
+        f"{text} needs bounds, and a text may have any length.",
+        "without bounds one person can move the result arbitrarily far, and no amount of noise hides that.",
+        text.replace(written, f"CLAMP({written}, 0, 500)"),
+    )
 
 
 def _unwrap(node: exp.Expression) -> tuple[exp.Expression, exp.Expression | None, exp.Expression | None]:
@@ -130,8 +172,15 @@ def _apply_filter(aggregate: Aggregate, condition: exp.Expression | None, rows: 
             "put the condition into WHERE",
         )
     of = build.on_grid(Fraction(1)) if aggregate.of is None else aggregate.of
-    filtered = build.case([(Scalar(rows.scope).condition(condition), of)], build.NULL)
+    filtered = filter_operand(of, condition, rows)
     return replace(aggregate, kind="count_of" if aggregate.kind == "count" else aggregate.kind, of=filtered)
+
+
+def filter_operand(of: Expr, condition: exp.Expression | None, rows: SelectedRows) -> Expr:
+    """The operand of an aggregate with FILTER: NULL where the condition is not TRUE."""
+    if condition is None:
+        return of
+    return build.case([(Scalar(rows.scope).condition(condition), of)], build.NULL)
 
 
 def _check_distinct(node: exp.Expression, text: str) -> None:
@@ -147,7 +196,7 @@ def _check_distinct(node: exp.Expression, text: str) -> None:
 # --- one maker for each function ---------------------------------------------------------------------
 
 
-def _count(call: _Call) -> Aggregate:
+def _count(call: AggregateCall) -> Aggregate:
     node = call.only_argument()
     if isinstance(node, exp.Star):
         require_only(node)
@@ -156,56 +205,58 @@ def _count(call: _Call) -> Aggregate:
         return _units(call, require_only(node, "expressions").expressions)
     if isinstance(node, exp.Literal):
         return Aggregate("count", name="count")
-    of = build.on_grid(Scalar(call.rows.scope, call.text).operand(node))
+    of = Scalar(call.rows.scope, call.text).count_operand(node)
     if build.is_null(of):
         raise question_error("DP706", "COUNT(NULL) counts nothing.", "it is 0 for all data.", "COUNT(*)")
     return Aggregate("count_of", of, name=f"count_{short_name(node)}")
 
 
-def _units(call: _Call, nodes: list[exp.Expression]) -> Aggregate:
+def _units(call: AggregateCall, nodes: list[exp.Expression]) -> Aggregate:
     ref = call.rows.scope.column(nodes[0]) if len(nodes) == 1 else None
     if ref is not None and ref.is_unit and ref.optional:
         raise optional_unit_error(nodes[0], call.rows.scope)
     if ref is not None and ref.is_unit:
         return Aggregate("units", name=f"count_{ref.column}")
-    unit = next((table.unit for table in call.rows.scope.tables() if table.unit in table.columns), None)
-    other = next((f", or GROUP BY {node_text(node)}" for node in nodes if node_text(node) != unit), "")
-    raise question_error(
-        "DP706",
-        f"{call.text} counts distinct values of something other than the privacy unit.",
-        "one person may have many values, so the sensitivity of this count has no small bound.",
-        (f"COUNT(DISTINCT {unit})" if unit else _without_unit_fix(call.rows)) + other,
-    )
+    if len(nodes) != 1:
+        raise question_error(
+            "DP706",
+            f"{call.text} counts distinct values of several columns.",
+            "one column is counted at a time.",
+            f"COUNT(DISTINCT {node_text(nodes[0])})",
+        )
+    of = _countable_values(nodes[0], call.rows)
+    return Aggregate("distinct", of, name=f"count_{short_name(nodes[0])}")
 
 
-def _without_unit_fix(rows: SelectedRows) -> str:
-    """What to count where no column has the unit: every row, or after a join with the table that has it."""
-    links = [table.link for table in rows.scope.tables() if table.link is not None]
-    owner = rows.scope.dataset.tables.get(links[0].table) if links else None
-    if owner is None:
-        return "COUNT(*): every row is a unit of its own"
-    return f"COUNT(DISTINCT {owner.unit}) after JOIN {owner.name} ON {links[0].column} = {links[0].key}"
+def _countable_values(node: exp.Expression, rows: SelectedRows) -> Expr:
+    """An expression whose values can be told apart: anything that could be a key, and whole numbers
+    without bounds.
+    """
+    ref = rows.scope.column(node)
+    if ref is not None and (ref.table.columns[ref.column].kind == "integer" or ref.owner_keys(rows.tables)):
+        return Scalar(rows.scope, node_text(node)).read_unclamped(ref)
+    return key_expression(node, rows)
 
 
-def _count_if(call: _Call) -> Aggregate:
+def _count_if(call: AggregateCall) -> Aggregate:
     condition = Scalar(call.rows.scope, call.text).condition(call.only_argument())
     of = build.case([(condition, Fraction(1))], build.NULL)
     return Aggregate("count_of", of, name=f"count_{short_name(call.only_argument())}")
 
 
-def _of(kind: str, prefix: str) -> Callable[[_Call], Aggregate]:
-    def make(call: _Call) -> Aggregate:
+def _of(kind: str, prefix: str) -> Callable[[AggregateCall], Aggregate]:
+    def make(call: AggregateCall) -> Aggregate:
         node = call.only_argument()
         return Aggregate(kind, call.number(node), name=f"{prefix}_{short_name(node)}")
 
     return make
 
 
-def _median(call: _Call) -> Aggregate:
+def _median(call: AggregateCall) -> Aggregate:
     return _quantile_of(call, call.only_argument(), _HALF, "median")
 
 
-def _quantile(call: _Call) -> Aggregate:
+def _quantile(call: AggregateCall) -> Aggregate:
     """QUANTILE(x, 0.9), or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."""
     if call.order is not None and len(call.arguments) == 1:
         node, at = call.order, call.arguments[0]
@@ -221,16 +272,20 @@ def _quantile(call: _Call) -> Aggregate:
             "the smallest and the largest value belong to one person each; MIN and MAX release values near them.",
             with_own_column("QUANTILE(x, 0.9), MIN(x) or MAX(x)", node),
         )
-    percent = f"{float(100 * fraction):g}".replace(".", "_")
-    return _quantile_of(call, node, fraction, f"q{percent}")
+    return _quantile_of(call, node, fraction, f"q{percent_name(fraction)}")
 
 
-def _quantile_of(call: _Call, node: exp.Expression, fraction: Fraction, prefix: str) -> Aggregate:
+def percent_name(rank: Fraction) -> str:
+    """The rank of a quantile in percent, as a part of a name."""
+    return f"{float(100 * rank):g}".replace(".", "_")
+
+
+def _quantile_of(call: AggregateCall, node: exp.Expression, fraction: Fraction, prefix: str) -> Aggregate:
     at = (fraction.numerator, fraction.denominator)
     return Aggregate("quantile", call.number(node), name=f"{prefix}_{short_name(node)}", fraction=at)
 
 
-def _mode(call: _Call) -> Aggregate:
+def _mode(call: AggregateCall) -> Aggregate:
     """MODE(x), or MODE() WITHIN GROUP (ORDER BY x): one of the public values of x."""
     node = call.order if call.order is not None and not call.arguments else call.only_argument()
     of = key_expression(node, call.rows)
@@ -247,7 +302,7 @@ def _mode(call: _Call) -> Aggregate:
     return Aggregate("mode", of, name=f"mode_{short_name(node)}", values=values)
 
 
-_MAKERS: dict[str, Callable[[_Call], Aggregate]] = {
+_MAKERS: dict[str, Callable[[AggregateCall], Aggregate]] = {
     "COUNT": _count,
     "COUNT_IF": _count_if,
     "SUM": _of("sum", "sum"),
@@ -256,7 +311,7 @@ _MAKERS: dict[str, Callable[[_Call], Aggregate]] = {
     **dict.fromkeys(("VAR", "VARIANCE", "VAR_POP"), _of("variance", "var")),
     **dict.fromkeys(("STDDEV", "STDDEV_POP"), _of("stddev", "stddev")),
     "MEDIAN": _median,
-    **dict.fromkeys(("QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT"), _quantile),
+    **dict.fromkeys(QUANTILES, _quantile),
     "MIN": _of("min", "min"),
     "MAX": _of("max", "max"),
     "MODE": _mode,

@@ -24,7 +24,7 @@ from discreet.tables.data.types import NUMBER
 if TYPE_CHECKING:
     from discreet.tables.ask.sql.scalar import Scalar
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "call"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "LENGTHS", "call"]
 
 #: Functions of many rows: see aggregates.py.
 AGGREGATES = {
@@ -45,8 +45,30 @@ AGGREGATES = {
     "MIN",
     "MAX",
     "MODE",
+    "VAR_SAMP",
+    "VARIANCE_SAMP",
+    "STDDEV_SAMP",
+    "COVAR_POP",
+    "COVAR_SAMP",
+    "CORR",
+    "REGR_SLOPE",
+    "REGR_INTERCEPT",
+    "REGR_R2",
+    "REGR_COUNT",
+    "REGR_AVGX",
+    "REGR_AVGY",
+    "REGR_SXX",
+    "REGR_SYY",
+    "REGR_SXY",
+    "BOOL_OR",
+    "BOOL_AND",
+    "LOGICAL_OR",
+    "LOGICAL_AND",
+    "EVERY",
 }
 
+#: The names of the function that counts characters.
+LENGTHS = ("LENGTH", "LEN", "CHAR_LENGTH")
 _MOST_BUCKETS = 10_000
 _MOST_POWER = 8
 _MOST_CHARACTERS = 1_000_000
@@ -164,6 +186,16 @@ def _length(scalar: Scalar, arguments: Arguments) -> Term:
     return strings.length(scalar.term(arguments[0]))
 
 
+def _search(
+    matches: Callable[[Term, Term], Term],
+) -> Callable[[Scalar, Arguments], Term]:
+    return lambda scalar, arguments: matches(*(scalar.term(item) for item in arguments))
+
+
+def _concat(scalar: Scalar, arguments: Arguments) -> Term:
+    return strings.join_known([scalar.term(item) for item in arguments])
+
+
 def _substring(scalar: Scalar, arguments: Arguments) -> Term:
     start = whole_number(arguments[1], "the first character of SUBSTR", 1, _MOST_CHARACTERS)
     count = _MOST_CHARACTERS
@@ -227,6 +259,9 @@ _FORMS = {
     "SUBSTR": "SUBSTR(ward, 1, 2)",
     "SUBSTRING": "SUBSTRING(ward, 1, 2)",
     "LEFT": "LEFT(ward, 2)",
+    "STARTS_WITH": "STARTS_WITH(ward, 'A')",
+    "ENDS_WITH": "ENDS_WITH(ward, 'A')",
+    "CONTAINS": "CONTAINS(ward, 'A')",
     **DATE_FORMS,
 }
 #: For each name the least and the greatest number of arguments, and the function that builds the term.
@@ -253,9 +288,13 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     **{name: (1, 1, _case_of("upper")) for name in ("UPPER", "UCASE")},
     **{name: (1, 1, _case_of("lower")) for name in ("LOWER", "LCASE")},
     "TRIM": (1, 1, _trim),
-    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH"), (1, 1, _length)),
+    **dict.fromkeys(LENGTHS, (1, 1, _length)),
     **dict.fromkeys(("SUBSTR", "SUBSTRING"), (2, 3, _substring)),
     "LEFT": (2, 2, _first_characters),
+    "CONCAT": (1, _MANY, _concat),
+    **dict.fromkeys(("STARTS_WITH", "STARTSWITH", "PREFIX"), (2, 2, _search(strings.starts_with))),
+    **dict.fromkeys(("ENDS_WITH", "ENDSWITH", "SUFFIX"), (2, 2, _search(strings.ends_with))),
+    "CONTAINS": (2, 2, _search(strings.contains)),
     **DATE_FUNCTIONS,
 }
 
@@ -272,7 +311,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
             "RIGHT",
             "LTRIM",
             "RTRIM",
-            "CONCAT",
             "REPLACE",
             "REGEXP_REPLACE",
             "SPLIT_PART",
@@ -324,16 +362,16 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         "MEDIAN(x)   or   QUANTILE(x, 0.9)",
     ),
     (
-        {"VAR_SAMP", "STDDEV_SAMP", "VARIANCE_SAMP"},
-        "DP706",
-        "only the variance of the population is supported; the noise hides the difference between n and n - 1.",
-        "VAR_POP(x)   or   STDDEV_POP(x)",
-    ),
-    (
         {"HISTOGRAM"},
         "DP706",
         "a histogram is written as a count for each bucket.",
         "SELECT BUCKET(days, 0, 10, 20) AS bucket, COUNT(*) FROM visits GROUP BY bucket",
+    ),
+    (
+        {"APPROX_TOP_K", "APPROX_TOP_COUNT", "TOP_K", "TOPK"},
+        "DP706",
+        "it stands for a whole question: the counts of all values, of which the greatest are shown.",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY 2 DESC LIMIT 3",
     ),
     (
         {"PERCENTILE_DISC", "QUANTILE_DISC", "APPROX_QUANTILE", "APPROX_PERCENTILE", "PERCENTILE"},
@@ -344,8 +382,8 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
     (
         {"APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "COUNT_DISTINCT"},
         "DP706",
-        "one person may have many values, so the sensitivity of this count has no small bound.",
-        "COUNT(DISTINCT patient_id) counts people; GROUP BY finds the values that are frequent",
+        "every answer is approximate, so it is written in one form.",
+        "COUNT(DISTINCT x)",
     ),
     (
         {
@@ -366,10 +404,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
     ),
     (
         {
-            "CORR",
-            "COVAR_POP",
-            "COVAR_SAMP",
-            "REGR_SLOPE",
             "SKEWNESS",
             "KURTOSIS",
             "GEOMEAN",
@@ -378,6 +412,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         },
         "DP706",
         "its sensitivity is not known.",
-        "release its parts:  SUM(days * cost), SUM(days), SUM(cost), COUNT(*)",
+        "release other parts of its distribution:  AVG(x), VAR_POP(x), MEDIAN(x)",
     ),
 )

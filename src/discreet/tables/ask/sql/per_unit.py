@@ -285,12 +285,8 @@ def _counted_operand(
         return ("count", None) if condition is None else ("count_of", _filter_operand(one, condition, scalar))
     if isinstance(node, exp.Distinct):
         (inner,) = require_only(node, "expressions").expressions
-        return "distinct", _filter_operand(_countable(inner, scalar), condition, scalar)
-    return "count_of", _filter_operand(_countable(node, scalar), condition, scalar)
-
-
-def _countable(node: exp.Expression, scalar: Scalar) -> Expr:
-    return on_grid(scalar.operand(node))
+        return "distinct", _filter_operand(scalar.count_operand(inner), condition, scalar)
+    return "count_of", _filter_operand(scalar.count_operand(node), condition, scalar)
 
 
 def _filter_operand(of: Expr, condition: exp.Expression | None, scalar: Scalar) -> Expr:
@@ -318,8 +314,7 @@ def _sum_column(of: Expr, row_bound: int | None) -> Column:
 
 def most_rows_of(rows: SelectedRows) -> int | None:
     """The number of rows that a unit contributes at most; None if it is chosen privately."""
-    row_bound = rows.scope.dataset.protect.at_most
-    return row_bound if isinstance(row_bound, int) else None
+    return rows.scope.dataset.protect.row_bound(rows.relation)
 
 
 def quoted_column(name: str, table: str) -> exp.Expression:

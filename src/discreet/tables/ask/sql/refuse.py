@@ -82,11 +82,6 @@ _REASONS: dict[type[exp.Expression], tuple[str, str, str]] = {
         "the same text would ask a different question tomorrow.",
         "write it out:  seen_at >= TIMESTAMP '2026-01-01 00:00:00'",
     ),
-    exp.ILike: (
-        "ILIKE",
-        "engines disagree on upper and lower case.",
-        "ward LIKE 'A%' OR ward LIKE 'a%'",
-    ),
     exp.Star: (
         "*",
         "noise protects numbers; a row cannot be released.",
@@ -198,7 +193,13 @@ def _fill_in(fix: str, node: exp.Expression) -> str:
 def with_own_column(fix: str, node: exp.Expression) -> str:
     """A fix in which the first column of `node` stands in place of the examples x and day."""
     column = node.find(exp.Column)
-    return fix if column is None else re.sub(r"\((x|day)(?=[,)])", lambda _: f"({node_text(column)}", fix)
+    return (
+        fix
+        if column is None
+        else re.sub(
+            r"\((DISTINCT )?(?:x|day)(?=[,)])", lambda match: f"({match[1] or ''}{node_text(column)}", fix
+        )
+    )
 
 
 def require_only(node: exp.Expression, *parts: str) -> exp.Expression:

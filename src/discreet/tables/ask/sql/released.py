@@ -29,10 +29,11 @@ from discreet.tables.ask.released import (
     grouping_column,
 )
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
-from discreet.tables.ask.sql.literals import whole_number
+from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
 from discreet.tables.ask.sql.scope import match_name
+from discreet.tables.ask.sql.statistics import is_statistic, statistic
 from discreet.tables.data.expr import Constant
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, python_value
 
@@ -91,6 +92,8 @@ class PostProcessor:
         return _of_kind(self.value(node), {TRUTH}, node)
 
     def _aggregate(self, node: exp.Expression, alias: str) -> TypedExpression:
+        if is_statistic(node):
+            return TypedExpression(*statistic(node, self.aggregates))
         name = self.aggregates.name(node, alias)
         aggregate = next(known for known in self.aggregates.all if known.name == name)
         kind = aggregate.of.type.kind if aggregate.kind == "mode" and aggregate.of is not None else NUMBER
@@ -411,7 +414,12 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         return TypedExpression(
             ReleasedOperation("round", (post.number(arguments[0]), PublicValue(digits))), NUMBER
         )
-    if name in {"ABS", "ROUND"} and len(arguments) == 1:
+    if name in {"POWER", "POW"} and len(arguments) == 2:
+        exponent = _plain(literal_number(arguments[1], "the exponent of POWER"))
+        return TypedExpression(
+            ReleasedOperation("power", (post.number(arguments[0]), PublicValue(exponent))), NUMBER
+        )
+    if name in {"ABS", "ROUND", "SQRT", "LN", "EXP"} and len(arguments) == 1:
         return TypedExpression(ReleasedOperation(name.lower(), (post.number(arguments[0]),)), NUMBER)
     if name in {"LEAST", "GREATEST"} and len(arguments) >= 2:
         return TypedExpression(
@@ -421,7 +429,7 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         raise question_error(
             "DP702",
             f"{name} around an aggregate is not supported: {node_text(node)}",
-            "intervals can be computed only for + - * / ABS ROUND LEAST GREATEST.",
+            "intervals can be computed only for + - * / ABS ROUND LEAST GREATEST SQRT LN EXP POWER.",
             "release the aggregate, and compute the rest in Python",
         )
     # An unknown function gets its own error first.

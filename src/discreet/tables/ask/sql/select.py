@@ -22,6 +22,7 @@ from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.rows import select_rows
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.selected import SelectedRows, working_copy
+from discreet.tables.ask.sql.short_forms import write_out
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.sql.views import view_queries
@@ -56,7 +57,7 @@ class _Item:
 
 def question(statement: SelectStatement, dataset: Dataset) -> Question:
     """The question that a SELECT asks."""
-    select = statement.select
+    select = write_out(statement.select)
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
