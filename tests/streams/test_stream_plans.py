@@ -308,6 +308,16 @@ def test_a_stream_needs_a_date_and_bounds(words, code):
     assert refusal.value.code == code
 
 
+def test_the_bound_is_that_of_the_table_of_the_question():
+    columns = {"day": dp.column(bounds=(day(0), day(2000)))}
+    protect = dp.each("id", at_most={"visits": 2, "calls": 7})
+    tables = {"visits": visits(), "calls": visits()}
+    with dp.open(tables, protect=protect, columns={"visits": columns, "calls": columns}) as both:
+        for table, rows in (("visits", 2), ("calls", 7)):
+            plan = planned(f"SELECT COUNT(*) AS n FROM {table}", dataset=both)
+            assert plan.participation == Participation(rows)
+
+
 def test_rows_that_are_units_take_no_bound():
     dataset = dp.open(
         {"visits": visits()}, protect=dp.each_row(), columns={"day": dp.column(bounds=(day(0), day(2000)))}

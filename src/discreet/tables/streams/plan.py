@@ -38,9 +38,9 @@ from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.sums import BoundedSums, GroupKey
-from discreet.tables.plan.contribution import ROOT_TWO
+from discreet.tables.plan.contribution import ROOT_TWO, Contribution
 from discreet.tables.plan.estimate import ColumnEstimate
-from discreet.tables.plan.groups import public_groups
+from discreet.tables.plan.groups import kept_rows, public_groups
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import (
     ColumnMoments,
@@ -268,7 +268,7 @@ class _Draft:
         measure: str | int,
     ) -> _Draft:
         groups = public_groups(question)
-        bound = _participation(dataset, participation).within(calendar.periods)
+        bound = _participation(question, dataset, participation).within(calendar.periods)
         if groups is None:
             # Contributions that fall together when a key appears are rows in all.
             bound = Participation(bound.most_rows)
@@ -314,7 +314,7 @@ def stream_layout(question: Question, noise: str, bits: int) -> FeatureLayout:
     return laplace_layout(columns, bits) if noise == "laplace" else gaussian_layout(columns, bits)
 
 
-def _participation(dataset: Dataset, stated: Participation | None) -> Participation:
+def _participation(question: Question, dataset: Dataset, stated: Participation | None) -> Participation:
     """The bound that is stated; else so many rows in all as the description allows in one answer."""
     protect = dataset.protect
     if protect.column is None or any(table.unit == ROW for table in dataset.tables.values() if table.private):
@@ -335,7 +335,8 @@ def _participation(dataset: Dataset, stated: Participation | None) -> Participat
             why="the bound is on the whole stream, whose later rows nobody knows yet.",
             fix="per_unit=dp.streams.Participation(rows=3)",
         )
-    return Participation(int(protect.at_most))
+    # That of its table, where tables have bounds of their own.
+    return Participation(Contribution.of(dataset, rows=kept_rows(question)).rows)
 
 
 # --- Laplace noise ----------------------------------------------------------------------------------
