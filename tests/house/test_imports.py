@@ -49,6 +49,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "answer": ("ask", "data", "workloads"),
     "plan": ("answer", "ask", "data", "workloads"),
     "streams": ("answer", "ask", "data", "plan"),
+    "synthetic": ("plan", "answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
     "__init__": ("answer", "ask", "data"),

@@ -35,6 +35,7 @@ from discreet.cli.report import error_object, print_json
 from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
 from discreet.cli.stream import open_command, release_command, show_command
+from discreet.cli.synthesize import synthesize
 from discreet.cli.terminal import print_error
 from discreet.errors import (
     BadDescription,
@@ -103,6 +104,7 @@ add_command(app, "describe", describe)
 add_command(app, "plan", plan)
 add_command(app, "query", query)
 add_command(app, "release", release)
+add_command(app, "synthesize", synthesize)
 add_command(app, "budget", budget)
 app.add_typer(_stream, name="stream")
 app.add_typer(_ledger, name="ledger")
