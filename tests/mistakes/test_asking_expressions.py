@@ -27,7 +27,23 @@ BOTH = '(col("days") >= 3) & (col("days") < 9)'
 NAMED = 'data.group_by("ward").aggregate(n=count())'
 
 
+#: What SQLAlchemy cannot write as SQL.
+UNWRITTEN = """
+class Statement:
+    __module__ = "sqlalchemy.sql"
+    def compile(self, **words):
+        raise ValueError("a value")
+session.release(Statement(), epsilon=1)
+"""
+
+
 @mistakes(
+    Mistake(
+        UNWRITTEN,
+        "DP702",
+        'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
+        'session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
+    ),
     Mistake(
         'session.sql("SELECT COUNT(*) FROM visits WHERE days > ?", parameters=[3, 4], epsilon=1)',
         "DP104",

@@ -113,6 +113,7 @@ def asked(two_tables):
     Mistake("how many visits are there?", "DP702", COUNT),
     Mistake(f"{COUNT}; DROP TABLE visits", "DP702", "one by one", left_out="; DROP TABLE visits"),
     Mistake("DELETE FROM visits", "DP702", COUNT),
+    Mistake("DESCRIBE visit", "DP702", "DESCRIBE visits", "DESCRIBE visits"),
     Mistake("SELECT AVERAGE(days) FROM visits", "DP702", "AVG", "SELECT AVG(days) FROM visits"),
     Mistake("SELECT STDEV(days) FROM visits", "DP702", "STDDEV", "SELECT STDDEV(days) FROM visits"),
     Mistake(

@@ -42,7 +42,7 @@ NAMES = st.one_of(
     ),
     st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8),
 )
-SMALL = settings(max_examples=60, deadline=timedelta(seconds=60), suppress_health_check=list(HealthCheck))
+SMALL = settings(max_examples=40, deadline=timedelta(seconds=60), suppress_health_check=list(HealthCheck))
 
 
 def opened(source: Path, draft: str) -> dp.tables.Dataset:

@@ -79,7 +79,7 @@ def _question_and_spend(
     if isinstance(asked, str):
         parsed = parse(asked, compiler.data)
         asked, cost, explain = parsed.question, {**parsed.options, **cost}, parsed.explain
-    question = question_of(asked)
+    question = question_of(asked, compiler.data)
     if explain:
         raise _cost_unknown_error(
             "EXPLAIN PRIVACY shows a cost and answers nothing.", "SELECT …   without EXPLAIN PRIVACY"

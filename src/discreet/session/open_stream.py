@@ -221,7 +221,7 @@ def _opening(compiler: QuestionCompiler, name: str) -> Entry | None:
 
 def _question(compiler: QuestionCompiler, asked: object) -> Question:
     if not isinstance(asked, str):
-        return question_of(asked)
+        return question_of(asked, compiler.data)
     from discreet.tables.ask.sql import parse
 
     parsed = parse(asked, compiler.data)

@@ -203,7 +203,8 @@ class Session(StreamMethods):
     ) -> Answer | Release:
         """The answer to a question about the tables; or the release of a mechanism on `data`.
 
-        The cost of a question is stated as in `sql`. A mechanism costs its own guarantee.
+        The cost of a question is stated as in `sql`. A mechanism costs its own guarantee. A SELECT of SQLAlchemy, or an
+        expression of Ibis, is asked in the SQL that it writes.
 
         **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of the data set.
 
@@ -223,7 +224,7 @@ class Session(StreamMethods):
         if isinstance(question, Mechanism):
             check_mechanism_call(data, cost)
             return self._account.release(question, data, key)
-        asked = question_of(question)
+        asked = question_of(question, self.data)
         if "error" in cost:
             return answer_by_error(self._compiler, asked, key, **cost)
         return answer_at(self._compiler, asked, key, spend_of(cost))
@@ -330,7 +331,7 @@ class Session(StreamMethods):
             parsed = _parse(question, self.data, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
-            asked = question_of(question)
+            asked = question_of(question, self.data)
         bound, assumed = self._compiler.bound_or_assumed()
         spend, first = (
             spend_for_error(self._compiler, asked, bound, **cost) if "error" in cost else (spend_of(cost), "")

@@ -8,9 +8,12 @@ from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from discreet.errors import BadParameter
+from discreet.extras import naming_extras
 from discreet.ledger import Limit
 from discreet.ledger.opening import validate_label
+from discreet.tables.ask.foreign import Compilable, sql_of
 from discreet.tables.ask.question import Question
+from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.spend import Spend
 
 __all__ = ["Askable", "QuestionCost", "limit_of"]
@@ -28,8 +31,9 @@ class HasQuestion(Protocol):
         ...
 
 
-#: A question about tables, as `Session.release` and `Session.preview` take it.
-Askable: TypeAlias = Question | HasQuestion
+#: A question about tables, as `Session.release` and `Session.preview` take it; a SELECT of SQLAlchemy and an
+#: expression of Ibis are asked in the SQL that they write.
+Askable: TypeAlias = Question | HasQuestion | Compilable
 
 
 class QuestionCost(TypedDict, total=False):
@@ -77,8 +81,13 @@ def limit_of(budget: Mapping[str, Any]) -> Limit | None:
     )
 
 
-def question_of(asked: object) -> Question:
-    """A question about tables, or the question of an expression."""
+def question_of(asked: object, data: Dataset) -> Question:
+    """A question about tables, or the question of an expression; one of another library in its SQL."""
+    written = sql_of(asked)
+    if written is not None:
+        with naming_extras():
+            from discreet.tables.ask.sql import parse
+        return parse(written, data).question
     question = asked if isinstance(asked, Question) else getattr(asked, "question", None)
     if isinstance(question, Question):
         return question

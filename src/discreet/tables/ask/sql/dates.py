@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, dates
+from discreet.tables.ask import build, compare, dates
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.sql.literals import literal_number
+from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
 from discreet.tables.data.civil import DATE_PARTS
 from discreet.tables.data.rules import closest
@@ -180,9 +180,16 @@ def _names() -> Sequence[str]:
     return [*DATE_PARTS, "dayofyear", "weekofyear", "dayofmonth"]
 
 
+def _make_date(_: Scalar, arguments: Arguments) -> Term:
+    """MAKE_DATE(2026, 1, 31), which is DATE '2026-01-31'."""
+    year, month, day = (whole_number(part, "a part of MAKE_DATE", 1, 9999) for part in arguments)
+    return compare.as_date(f"{year:04}-{month:02}-{day:02}")
+
+
 #: Functions of dates: their least and greatest number of arguments, and what builds the term.
 DATE_FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "DATE_TRUNC": (2, 2, _truncate),
+    "MAKE_DATE": (3, 3, _make_date),
     "DATE_PART": (2, 2, _date_part),
     "DATE_DIFF": (3, 3, _difference),
     "DATEDIFF": (3, 3, _difference),
@@ -194,6 +201,7 @@ DATE_FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
 #: An example of each with several arguments.
 DATE_FORMS = {
     "DATE_TRUNC": "DATE_TRUNC('month', came_on)",
+    "MAKE_DATE": "MAKE_DATE(2026, 1, 31)",
     "DATE_PART": "DATE_PART('year', came_on)",
     "DATE_DIFF": "DATE_DIFF('day', came_on, left_on)",
     "DATEDIFF": "DATEDIFF('day', came_on, left_on)",

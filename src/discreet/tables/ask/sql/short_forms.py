@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short forms of a question, written out: lists of quantiles, and the most frequent values.
+"""Short forms of a question, written out: lists of quantiles, the most frequent values, and a question
+inside another one that only sorts it.
 
-    QUANTILE_CONT(x, [0.25, 0.5]) AS q    QUANTILE_CONT(x, 0.25) AS q_25, QUANTILE_CONT(x, 0.5) AS q_50
-    APPROX_TOP_K(x, 3)                    x, COUNT(*) AS count … GROUP BY x ORDER BY count DESC LIMIT 3
+    QUANTILE_CONT(x, [0.25, 0.5]) AS q     QUANTILE_CONT(x, 0.25) AS q_25, QUANTILE_CONT(x, 0.5) AS q_50
+    SELECT * FROM (question) ORDER BY n    question ORDER BY n
+    APPROX_TOP_K(x, 3)                     x, COUNT(*) AS count … GROUP BY x ORDER BY count DESC LIMIT 3
 
 **Guarantee.** What is written out is a question like any other: it has the guarantee, the cost and
 the refusals of the long form.
@@ -14,7 +16,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.tables.ask.sql.aggregates import QUANTILES, called_name, percent_name, short_name
+from discreet.tables.ask.sql.aggregates import QUANTILES, called_name, is_aggregate, percent_name, short_name
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, with_own_column
 
@@ -27,6 +29,7 @@ _LONGEST_LIST = 10_000
 
 def write_out(select: exp.Select) -> exp.Select:
     """The question with its short forms written out."""
+    select = _unwrap_answer(select)
     only = select.expressions[0] if len(select.expressions) == 1 else None
     if only is not None and called_name(_bare(only)) in _TOP:
         return _most_frequent(select, only)
@@ -35,6 +38,41 @@ def write_out(select: exp.Select) -> exp.Select:
         select = select.copy()
         select.set("expressions", [item.copy() for item in items])
     return select
+
+
+def _unwrap_answer(select: exp.Select) -> exp.Select:
+    """The question inside SELECT * FROM (question) ORDER BY … LIMIT …, with its order and its limit."""
+    start = select.args.get("from_") or select.args.get("from")
+    inner = start.this.this if start is not None and isinstance(start.this, exp.Subquery) else None
+    others = {part for part, value in select.args.items() if value} - {
+        "expressions",
+        "from_",
+        "from",
+        "order",
+        "limit",
+    }
+    if not isinstance(inner, exp.Select) or others or not _is_star(select) or not _has_aggregates(inner):
+        return select
+    if inner.args.get("order") or inner.args.get("limit"):
+        return select
+    written = inner.copy()
+    for part in ("order", "limit"):
+        if select.args.get(part):
+            written.set(part, select.args[part].copy())
+    for column in written.args["order"].find_all(exp.Column) if written.args.get("order") else ():
+        # The columns of the answer have no table.
+        column.set("table", None)
+    return written
+
+
+def _is_star(select: exp.Select) -> bool:
+    return len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
+
+
+def _has_aggregates(select: exp.Select) -> bool:
+    """Whether an item of SELECT is an aggregate over all rows of a group."""
+    items = [_bare(item) for item in select.expressions]
+    return any(is_aggregate(item) for item in items)
 
 
 def _bare(item: exp.Expression) -> exp.Expression:
