@@ -81,7 +81,7 @@ def combine_answers(answers: Sequence[Answer], complete: Collection[str]) -> Ans
                 fix="combine fewer tables, such as cube['sex'] and cube['race']",
             )
         groups = list(dict.fromkeys(number.group for number in numbers))
-        columns[name] = _merged(numbers, groups, keys, complete, name)
+        columns[name] = _merged_column(numbers, groups, keys, complete, name)
     tables = {tuple(name for name, _ in group) for group in groups}
     shown = [tuple(dict(group).get(name) for name in keys) for group in groups]
     header = tuple(keys)
@@ -125,7 +125,7 @@ def _numbers(answer: Answer, name: str) -> list[_Number]:
     ]
 
 
-def _merged(
+def _merged_column(
     numbers: Sequence[_Number],
     groups: Sequence[tuple[tuple[str, Value], ...]],
     keys: Sequence[str],
