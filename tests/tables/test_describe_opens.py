@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import sqlite3
 import tempfile
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ NAMES = st.one_of(
     ),
     st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8),
 )
-SMALL = settings(max_examples=40, deadline=timedelta(seconds=60), suppress_health_check=list(HealthCheck))
+SMALL = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def opened(source: Path, draft: str) -> dp.tables.Dataset:
@@ -74,7 +73,7 @@ def test_a_draft_of_parquet_can_be_opened(columns):
         source = Path(folder) / "data.parquet"
         try:
             pq.write_table(pa.table(arrays, names=list(columns)), source)
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        except pa.lib.ArrowException:
             return
         check_draft(source, list(columns))
 

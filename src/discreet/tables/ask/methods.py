@@ -216,9 +216,9 @@ class QueryMethods:
         return self.aggregate(aggregates.mode(of, values))
 
     @check.arguments
-    def histogram(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
+    def histogram(self, of: str | Expression, edges: Sequence[Number] | None = None) -> AggregateQuery:
         """The number of rows in each bucket between increasing `edges`, and below and above all of
-        them.
+        them. Without edges, round ones divide the bounds into 6 to 15 buckets.
         """
         return self._query.with_buckets(of, edges)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from discreet.tables.ask.expressions import (
 )
 from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.ask.question import Question
+from discreet.tables.ask.round_edges import round_edges
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
@@ -197,10 +199,19 @@ class Query(QueryMethods):
         grouping = marginals[0] if len(marginals) == 1 else exp.GroupingSets(expressions=marginals)
         return replace(query, grouping=(grouping,))
 
-    def with_buckets(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
+    def with_buckets(self, of: str | Expression, edges: Sequence[Number] | None) -> AggregateQuery:
         """The question that counts the rows in each bucket."""
+        if edges is None:
+            edges = self._round_edges(of)
         query = replace(self, keys=(*self.keys, ("bucket", as_expression(of).bucket(edges))))
         return query.finish([AggregateSpec("count")], {})
+
+    def _round_edges(self, of: str | Expression) -> list[int | Decimal]:
+        """Round edges between the public bounds of a number; no row is read."""
+        finished = replace(self, keys=(), listed=None).finish([AggregateSpec("mean", of)], {})
+        operand = finished.question.aggregates[0].of
+        assert operand is not None
+        return round_edges(operand.type)
 
     def finish(self, specs: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]) -> AggregateQuery:
         """The finished question."""
