@@ -5,8 +5,8 @@
     [[table]]                name, sql, epsilon | rho | delta | error, format
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
-A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand in comments before the question,
-such as `-- epsilon = 0.1`.
+A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand
+in comments before the question, such as `-- epsilon = 0.1`.
 
 **Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403.
 What each table costs is known before anything is drawn; an error that needs a first answer to know

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remains of a limit, for people: totals by track, the fractions spent and remaining, and what still fits.
+"""What remains of a limit, for people: totals by track, the fractions spent and remaining, and what
+still fits.
 
-Nothing here is a privacy claim about a moment in mid-course; the claim is the limit's own (see `Limit.describe`).
+Nothing here is a privacy claim about a moment in mid-course; the claim is the limit's own (see
+`Limit.describe`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _HALVINGS = 17
 
 @dataclass(frozen=True)
 class TrackBudget:
-    """One running total: its name in words, its budget (`math.inf`: none), and what was spent of it."""
+    """One running total: its name in words, its budget (`math.inf`: none), and what was spent of
+    it.
+    """
 
     name: str
     total: Amount
@@ -71,10 +75,11 @@ class TrackBudget:
 class Budget:
     """What remains of a limit (and of the allocations, window and lifetime that apply).
 
-    `spent_fraction` is 0 for an untouched limit and 1 where nothing fits any more; `remaining_fraction` is the rest of 1.
-    `remaining` is the most that one more question may cost, as it is asked. `like(guarantee)` counts how many more such
-    answers would be admitted, one after another, if nothing else is charged. `last` is the guarantee of the last answer
-    that was charged, where a ledger knows one; `fits` says how many more like it there is room for.
+    `spent_fraction` is 0 for an untouched limit and 1 where nothing fits any more;
+    `remaining_fraction` is the rest of 1. `remaining` is the most that one more question may cost,
+    as it is asked. `like(guarantee)` counts how many more such answers would be admitted, one after
+    another, if nothing else is charged. `last` is the guarantee of the last answer that was
+    charged, where a ledger knows one; `fits` says how many more like it there is room for.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Limit
@@ -99,9 +104,10 @@ class Budget:
     def remaining(self) -> dict[str, float]:
         """The most that the next question may cost, in the words in which it is asked.
 
-        `epsilon` of a question without δ; `rho`, where the limit counts in ρ or μ; `delta`, of what may fail with that
-        probability. Each alone, to four digits and rounded down, so that it fits; `math.inf` where there is no limit, and no word
-        for what the limit does not take. Empty where a limit has allocations and nobody is named.
+        `epsilon` of a question without δ; `rho`, where the limit counts in ρ or μ; `delta`, of what
+        may fail with that probability. Each alone, to four digits and rounded down, so that it
+        fits; `math.inf` where there is no limit, and no word for what the limit does not take.
+        Empty where a limit has allocations and nobody is named.
         """
         converted = any("Rényi" in track.name for track in self.tracks)
         words: dict[str, Callable[[float], Guarantee]]
@@ -134,7 +140,9 @@ class Budget:
 
     @property
     def fits(self) -> tuple[str, ...]:
-        """How many more answers like the last one fit, with the keys that it had to find and without."""
+        """How many more answers like the last one fit, with the keys that it had to find and
+        without.
+        """
         if self.last is None:
             return ()
         try:
@@ -163,7 +171,8 @@ class Budget:
 
 
 def percent(fraction: float, rounding: str) -> str:
-    """A fraction as a percentage with one decimal: something spent is never 0 %, something that remains never 100 %.
+    """A fraction as a percentage with one decimal: something spent is never 0 %, something that
+    remains never 100 %.
 
     >>> percent(0.0004, ROUND_CEILING), percent(0.9996, ROUND_FLOOR), percent(0.2, ROUND_CEILING)
     ('0.1 %', '99.9 %', '20 %')
@@ -179,7 +188,9 @@ def closed_tracks(before: Budget, after: Budget) -> tuple[str, ...]:
 
 
 def closing_notes(before: Budget, after: Budget) -> tuple[str, ...]:
-    """What charges take from everybody who shares a limit, beyond what they cost: a track that is closed stays closed."""
+    """What charges take from everybody who shares a limit, beyond what they cost: a track that is
+    closed stays closed.
+    """
     return tuple(f"{_closing(name)}{_fewer(name, before, after)}" for name in closed_tracks(before, after))
 
 
@@ -188,7 +199,9 @@ def _closing(name: str) -> str:
 
 
 def _fewer(name: str, before: Budget, after: Budget) -> str:
-    """How many answers of the kind that the track is good for fit before and after; nothing where nobody may ask."""
+    """How many answers of the kind that the track is good for fit before and after; nothing where
+    nobody may ask.
+    """
     (total, *_) = [track.total for track in before.tracks if track.track == name]
     if not 0 < total < math.inf:
         return "."

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one guarantee, of which one is kept.
+"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one guarantee,
+of which one is kept.
 
 | candidate | δ for mechanisms that may fail | beside it |
 |---|---|---|
@@ -7,21 +8,25 @@
 | ½, 9/10 | half, nine tenths | the same |
 | basic | all | the pure track alone |
 
-The first charge takes the one that admits most questions like it, the first of the table where several do; its running
-totals, whose names say which one it is, are stored with that charge, in the same transaction. From then on it is that filter.
+The first charge takes the one that admits most questions like it, the first of the table where
+several do; its running totals, whose names say which one it is, are stored with that charge, in the
+same transaction. From then on it is that filter.
 
-**Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
-fewer than basic composition does; and whatever is asked, it admits all that basic composition admits within the ε and
-the part of δ that was kept for failures (ask `describe`).
+**Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like
+the first the limit admits no fewer than basic composition does; and whatever is asked, it admits
+all that basic composition admits within the ε and the part of δ that was kept for failures (ask
+`describe`).
 
-Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are, for nothing has been
-answered yet. So for each of them the choice is a constant, and the run is one under a fixed filter with the claim (ε, δ). An
-analyst who draws coins is a mixture of those, by coins that know nothing of the data; the claim is convex. What would break
-it: choosing, or choosing again, after an answer was seen; a first question that depends on the data.
+Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are,
+for nothing has been answered yet. So for each of them the choice is a constant, and the run is one
+under a fixed filter with the claim (ε, δ). An analyst who draws coins is a mixture of those, by
+coins that know nothing of the data; the claim is convex. What would break it: choosing, or choosing
+again, after an answer was seen; a first question that depends on the data.
 
-What no limit can guarantee: as many as basic composition for *every* sequence of questions. One that begins with noise without δ
-and goes on with questions that need all of δ is admitted by basic composition alone, and when the first question is asked
-nobody knows. `expects=` says it in advance; by the same argument any public list may choose.
+What no limit can guarantee: as many as basic composition for *every* sequence of questions. One
+that begins with noise without δ and goes on with questions that need all of δ is admitted by basic
+composition alone, and when the first question is asked nobody knows. `expects=` says it in advance;
+by the same argument any public list may choose.
 """
 
 from __future__ import annotations
@@ -96,7 +101,7 @@ class Candidates(Limit):
 
         return former_filter(self.first)
 
-    # --- before and after the first charge -------------------------------------------------------------
+    # --- before and after the first charge --------------------------------------------------------
 
     def start(self) -> State:
         return State({_OPEN: Fraction(0)})
@@ -146,7 +151,9 @@ class Candidates(Limit):
         return (self.first, self.first.start()) if chosen is None else (chosen, state)
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        """The rows of every candidate: the first charge chooses by them, and later ones find theirs among them."""
+        """The rows of every candidate: the first charge chooses by them, and later ones find theirs
+        among them.
+        """
         return menu(
             list(dict.fromkeys(row for candidate in self.filters for row in candidate.cost(guarantee).rows))
         )

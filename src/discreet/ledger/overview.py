@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A budget as plain JSON types: decimals for people, exact ratios beside them; the whole and each allocation."""
+"""A budget as plain JSON types: decimals for people, exact ratios beside them; the whole and each
+allocation.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def budget_facts(budget: Budget) -> dict[str, Any]:
 
 
 def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list[dict[str, Any]]:
-    """The same for every analyst or project that has an allocation; `budget_of(asker)` is their budget.
+    """The same for every analyst or project that has an allocation; `budget_of(asker)` is their
+    budget.
 
     For the curator: one of them alone sees only their own.
     """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a statement is made with besides the rows of the ledger, carried in every form of it.
 
-**Guarantee.** With these words and the first `rows` rows of the ledger the same statement is made again, letter by letter: that is
-how it is verified (`statement_check.py`). None of them can be checked against the ledger, so each is shown, as asserted.
+**Guarantee.** With these words and the first `rows` rows of the ledger the same statement is made
+again, letter by letter: that is how it is verified (`statement_check.py`). None of them can be
+checked against the ledger, so each is shown, as asserted.
 """
 
 from __future__ import annotations

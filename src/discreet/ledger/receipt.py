@@ -25,12 +25,13 @@ NOT_DRAWN = '{"not drawn": true}'
 class Receipt:
     """Proof that an answer was paid for before it was drawn.
 
-    **Guarantee.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
-    total, also after a crash and after a power failure. `cost` is None for an answer that was paid for earlier and is
-    shown again. `closes` names the accounting tracks that this charge has closed for everybody.
+    **Guarantee.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger,
+    and its cost in the total, also after a crash and after a power failure. `cost` is None for an
+    answer that was paid for earlier and is shown again. `closes` names the accounting tracks that
+    this charge has closed for everybody.
 
-    Why it holds: `Ledger.charge` returns a receipt after the transaction of its row is on disk. What would break it: an older
-    copy of the ledger that is put in its place.
+    Why it holds: `Ledger.charge` returns a receipt after the transaction of its row is on disk.
+    What would break it: an older copy of the ledger that is put in its place.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Ledger, Limit
@@ -64,14 +65,15 @@ class Entry:
     >>> [(entry.number, entry.kind, entry.question) for entry in ledger.entries()]
     [(0, 'open', None), (1, 'reserved', 'how many?')]
 
-    `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new version of the description of
-    the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it) or "committed" (the
-    answer of the reserved row `settles`).
-    `description` names the version that a charge was made under, by its SHA-256; None if that was not recorded. Only a
-    `compiled` charge was computed from that description: any other was stated by whoever charged it. The answer of an
-    `in_session` charge was drawn by the session that made it; of any other, nobody here knows how it was drawn.
-    `guarantee` is JSON that `privacy.from_json` reads. A `held` charge was made together with others, and nothing that
-    was drawn under it is shown before it is committed.
+    `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new
+    version of the description of the data, in `describes`), "reserved" (charged: `cost` was added,
+    and `state` is the total after it) or "committed" (the answer of the reserved row `settles`).
+    `description` names the version that a charge was made under, by its SHA-256; None if that was
+    not recorded. Only a `compiled` charge was computed from that description: any other was stated
+    by whoever charged it. The answer of an `in_session` charge was drawn by the session that made
+    it; of any other, nobody here knows how it was drawn. `guarantee` is JSON that
+    `privacy.from_json` reads. A `held` charge was made together with others, and nothing that was
+    drawn under it is shown before it is committed.
     """
 
     number: int
@@ -100,7 +102,9 @@ class Entry:
 
     @property
     def receipt(self) -> Receipt | None:
-        """The receipt of a row that was charged, or of an answer that is shown again; None for the first row."""
+        """The receipt of a row that was charged, or of an answer that is shown again; None for the
+        first row.
+        """
         if self.guarantee is None:
             return None
         cost = None if self.cost is None else Cost.from_dict(self.cost)

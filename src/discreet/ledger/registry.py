@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An entry for the public registry of differential-privacy deployments, in its fields.
 
-The fields and their order are those of the registry's own template (basic, dp_variant, privacy_loss, deployment_model,
-implementation, administrative).
+The fields and their order are those of the registry's own template (basic, dp_variant,
+privacy_loss, deployment_model, implementation, administrative).
 
-**Guarantee.** A field holds what the ledger shows, or what a person declared, or null. The library declares nothing by itself:
-who publishes, for which use, when, who has access, what happens after the noise, why these parameters, and which tier the entry
-has, are a person's words, listed in `asserted`. What is still to be said is listed in `missing`.
+**Guarantee.** A field holds what the ledger shows, or what a person declared, or null. The library
+declares nothing by itself: who publishes, for which use, when, who has access, what happens after
+the noise, why these parameters, and which tier the entry has, are a person's words, listed in
+`asserted`. What is still to be said is listed in `missing`.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def _day(value: Any) -> str:
 
 
 def entry(facts: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """The registry's fields for a statement, and which of them a person has said or has still to say."""
+    """The registry's fields for a statement, and which of them a person has said or has still to
+    say.
+    """
     known = _fields_from_ledger(facts)
     sections = {
         section: {**{name: said.get(name) for name in names}, **known.get(section, {})}

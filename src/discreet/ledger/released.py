@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was released: one line for each charge, in the order of the ledger.
 
-**Guarantee.** Each charge is listed, with or without an answer; what it added is the difference of the totals that the rows
-carry, so the lines add up to what was spent. Answers are left out unless they are asked for.
+**Guarantee.** Each charge is listed, with or without an answer; what it added is the difference of
+the totals that the rows carry, so the lines add up to what was spent. Answers are left out unless
+they are asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["ELSEWHERE", "IN_SESSION", "release_lines"]
 
-#: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was told.
+#: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was
+#: told.
 IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 
 
@@ -79,7 +81,9 @@ def _guarantee_words(wire: str | None) -> Mapping[str, str]:
 
 
 def _added_amounts(before: State, after: State) -> dict[str, float | None]:
-    """What a charge added to each running total; a total that a new window put back to zero counts from there."""
+    """What a charge added to each running total; a total that a new window put back to zero counts
+    from there.
+    """
     grown = {}
     for name, total in after.items():
         start = before.get(name, 0)

@@ -34,7 +34,8 @@ _TAIL = re.compile(
 )
 _KEY = ',"key":'
 _DESCRIBED = re.compile(rf'(.*),"description":{_HEX}', re.DOTALL)
-#: Prices that a splitter remembers, and the most recent ones, which it recognises without searching.
+#: Prices that a splitter remembers, and the most recent ones, which it recognises without
+#: searching.
 _REMEMBERED, _RECENT = 1000, 8
 
 

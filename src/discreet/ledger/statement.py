@@ -4,16 +4,18 @@
     statement = Statement.of(ledger, data.public_description())
     statement.to_html(); statement.to_markdown(); statement.to_json()
 
-It is for those who must answer for a release: a director, an auditor, a journalist, the people in the data. Its order
-is that of NIST SP 800-226: ε and the unit on top, then algorithms, security, access and collection; its registry entry has
-the columns of the public registry of deployments.
+It is for those who must answer for a release: a director, an auditor, a journalist, the people in
+the data. Its order is that of NIST SP 800-226: ε and the unit on top, then algorithms, security,
+access and collection; its registry entry has the columns of the public registry of deployments.
 
-**Guarantee.** Every figure is recomputed from the rows of the ledger, after the whole ledger was verified; a damaged one is refused.
-What is claimed is what the limit proves, however the questions were chosen. No answer is in it unless `answers` is
-asked for, and nothing that was read off the data otherwise.
+**Guarantee.** Every figure is recomputed from the rows of the ledger, after the whole ledger was
+verified; a damaged one is refused. What is claimed is what the limit proves, however the questions
+were chosen. No answer is in it unless `answers` is asked for, and nothing that was read off the
+data otherwise.
 
-What would break it: a description of the data set that is not true. Each line says whether it is enforced by the
-software, asserted by the curator, or not covered at all; what nobody checked when it was charged is never called enforced.
+What would break it: a description of the data set that is not true. Each line says whether it is
+enforced by the software, asserted by the curator, or not covered at all; what nobody checked when
+it was charged is never called enforced.
 """
 
 from __future__ import annotations
@@ -86,10 +88,12 @@ class Statement:
     ) -> Statement:
         """The statement of everything in a ledger; the data are not needed.
 
-        The descriptions that charges were made under are in the ledger. One that is given, as `Dataset.public_description` returns
-        it, is shown in the place of the last of them, and marked as asserted if no charge was made under it.
-        `declared` holds what only a person knows, by the fields of the registry (`registry.DECLARED`), and `units`, the public
-        number of protected units. With `anchor`, a hash that was written down earlier, a ledger that was put back is refused.
+        The descriptions that charges were made under are in the ledger. One that is given, as
+        `Dataset.public_description` returns it, is shown in the place of the last of them, and
+        marked as asserted if no charge was made under it. `declared` holds what only a person
+        knows, by the fields of the registry (`registry.DECLARED`), and `units`, the public number
+        of protected units. With `anchor`, a hash that was written down earlier, a ledger that was
+        put back is refused.
         """
         given, said = (
             None if description is None else Description.of(description),
@@ -116,7 +120,9 @@ class Statement:
 
     @classmethod
     def made_with(cls, ledger: Ledger, provenance: Provenance) -> Statement:
-        """The statement of the first rows of a ledger: the same for the same rows and the same words, at any later time."""
+        """The statement of the first rows of a ledger: the same for the same rows and the same
+        words, at any later time.
+        """
         return cls._of_rows(ledger, provenance, _require_intact(ledger.verify(rows=provenance.rows)))
 
     @classmethod
@@ -159,7 +165,9 @@ class Statement:
         return page(self.facts, self.provenance.block())
 
     def to_html(self) -> str:
-        """One page that needs nothing else: it prints whole, follows a dark screen, and can be read aloud."""
+        """One page that needs nothing else: it prints whole, follows a dark screen, and can be read
+        aloud.
+        """
         from discreet.ledger.statement_html import page
 
         return page(self.facts, self.stated, self.provenance.block())
@@ -170,7 +178,9 @@ class Statement:
         return self.stated.guarantee
 
     def in_former_words(self) -> Statement:
-        """The same facts with the library's sentences as earlier software of this version worded them."""
+        """The same facts with the library's sentences as earlier software of this version worded
+        them.
+        """
         return replace(self, facts=former_facts(self.facts))
 
     @property
@@ -188,7 +198,9 @@ class Statement:
 
 
 def _in_order(facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A description as the page of a statement keeps it, names in order, so that it is shown the same when it is verified."""
+    """A description as the page of a statement keeps it, names in order, so that it is shown the
+    same when it is verified.
+    """
     if facts is None:
         return None
     ordered: dict[str, Any] = json.loads(chain.canonical(facts))
@@ -264,7 +276,9 @@ def _record_facts(
 
 
 def _visible_description(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
-    """The description that is shown: a given one if there is one, else the last one that was charged under."""
+    """The description that is shown: a given one if there is one, else the last one that was
+    charged under.
+    """
     if given is None:
         return publish_description(latest_version(entries))
     return (
@@ -281,7 +295,9 @@ def _curve(claim: StatedGuarantee) -> list[dict[str, float]] | None:
 
 
 def _words(claim: StatedGuarantee) -> dict[str, Any] | None:
-    """What the claim means for one protected unit. It holds under adaptive questions, so the caveat on those is left out."""
+    """What the claim means for one protected unit. It holds under adaptive questions, so the caveat
+    on those is left out.
+    """
     if claim.guarantee is None:
         return None
     explanation = claim.guarantee.explain().to_dict()

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifying a statement: it is made again from the ledger, as of the entry that it was made at, and compared.
+"""Verifying a statement: it is made again from the ledger, as of the entry that it was made at, and
+compared.
 
     found = verify_statement(Path("statement.html").read_text(), Ledger("visits.ledger"))
     found.holds; found.later; found.differences; found.asserted
 
-**Guarantee.** `holds` means that every letter of the page, or every value of the JSON, is what the ledger gives today for the same
-rows: no figure, sentence or entry was changed, dropped or added. Rows that were charged later make no difference, and are
-counted (`later`). What is not in the ledger cannot be verified, and is listed (`asserted`).
+**Guarantee.** `holds` means that every letter of the page, or every value of the JSON, is what the
+ledger gives today for the same rows: no figure, sentence or entry was changed, dropped or added.
+Rows that were charged later make no difference, and are counted (`later`). What is not in the
+ledger cannot be verified, and is listed (`asserted`).
 
-What would break it: a ledger that is itself not the one that was charged; an anchor that was kept elsewhere tells.
+What would break it: a ledger that is itself not the one that was charged; an anchor that was kept
+elsewhere tells.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ _TAGS = re.compile(r"(?<=>)(?=<)|(?<=>)(?=[^<])|(?<=[^>])(?=<)")
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the statement says otherwise than the ledger: `changed`, `missing` in the statement, or `added` to it."""
+    """One thing that the statement says otherwise than the ledger: `changed`, `missing` in the
+    statement, or `added` to it.
+    """
 
     kind: str
     statement: str | None
@@ -63,8 +68,9 @@ class Difference:
 class StatementCheck:
     """What a comparison of a statement with its ledger found.
 
-    **Guarantee.** `holds` is true only if every figure and sentence of the statement follows from the ledger's rows up
-    to the statement's last entry, or is listed in `asserted` as somebody's own words.
+    **Guarantee.** `holds` is true only if every figure and sentence of the statement follows from
+    the ledger's rows up to the statement's last entry, or is listed in `asserted` as somebody's own
+    words.
     """
 
     form: str
@@ -100,14 +106,14 @@ class StatementCheck:
 def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
     """Compare a statement, as HTML, Markdown or JSON, with the ledger that it was made from.
 
-    A damaged ledger is refused (DP602), and so is a file that is no statement (DP105), or one of another version of the
-    software (DP402), whose words differ: verify it with that version.
+    A damaged ledger is refused (DP602), and so is a file that is no statement (DP105), or one of
+    another version of the software (DP402), whose words differ: verify it with that version.
 
-    **Guarantee.** If the check `holds`, every letter of the statement follows from the first rows of this ledger, in today's
-    words or in the former ones of this version (`former_words.py`).
+    **Guarantee.** If the check `holds`, every letter of the statement follows from the first rows
+    of this ledger, in today's words or in the former ones of this version (`former_words.py`).
 
-    Why it holds: the statement is made again and compared as a whole. What would break it: a ledger that is not the one that
-    was charged; an anchor that was kept elsewhere tells.
+    Why it holds: the statement is made again and compared as a whole. What would break it: a ledger
+    that is not the one that was charged; an anchor that was kept elsewhere tells.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Limit
@@ -163,7 +169,9 @@ def _ledger_differences(provenance: Provenance, ledger: Ledger, rows: int) -> It
 def _wording_differences(
     text: str, told: dict[str, Any] | None, remade: Statement, form: str
 ) -> list[Difference]:
-    """What differs from today's words and, if anything does, from the former ones: whichever differ less."""
+    """What differs from today's words and, if anything does, from the former ones: whichever differ
+    less.
+    """
     wordings = []
     for statement, is_former in ((remade, False), (remade.in_former_words(), True)):
         if told is not None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Fix of a refusal for lack of budget: a smaller cost, compiled and tried before it is proposed.
+"""The Fix of a refusal for lack of budget: a smaller cost, compiled and tried before it is
+proposed.
 
-**Guarantee.** A proposed cost is admitted if it is asked next. It follows from the question, the description and earlier
-charges; no row is read and nothing is charged. Who is protected stays the same.
+**Guarantee.** A proposed cost is admitted if it is asked next. It follows from the question, the
+description and earlier charges; no row is read and nothing is charged. Who is protected stays the
+same.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def propose_smaller_cost(
 def propose_admitted_cost(
     refusal: DiscreetError, account: SessionAccount, spend: Spend, compile_at: Callable[[Spend], Mechanism]
 ) -> DiscreetError:
-    """A refusal for lack of a delta (DP704), or because the limit counts no delta (DP203), with an admitted cost in its Fix.
+    """A refusal for lack of a delta (DP704), or because the limit counts no delta (DP203), with an
+    admitted cost in its Fix.
 
     Where no cost is admitted, only public keys remain: they need no delta.
     """
