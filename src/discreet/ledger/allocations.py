@@ -33,6 +33,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above
+from discreet.json_types import JsonObject
 from discreet.ledger import pinned
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -250,7 +251,7 @@ class AllocatedLimit(Limit):
         admit = partial(self.admit, asker=asker)
         return Budget(tuple(tracks), used, partial(how_many_like, admit, state, self.cost))
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         allocations = {
             group: {name: str(fraction) for name, fraction in members} for group, members in self.allocations
         }

@@ -39,6 +39,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Cost, Repetition, State, menu
@@ -62,8 +63,8 @@ class Candidates(Limit):
     filters: tuple[Filter, ...]
 
     def __post_init__(self) -> None:
-        claims = {(one.epsilon, one.delta) for one in self.filters}
-        names = {frozenset(one.start()) for one in self.filters}
+        claims = {(candidate.epsilon, candidate.delta) for candidate in self.filters}
+        names = {frozenset(candidate.start()) for candidate in self.filters}
         if len(self.filters) < 2 or len(claims) > 1 or len(names) < len(self.filters):
             raise BadParameter(
                 "DP107",
@@ -85,7 +86,7 @@ class Candidates(Limit):
         return self.first.guarantee_for(unit)
 
     def describe(self) -> list[str]:
-        splits = " or ".join(f"{float(one.leak / one.delta):.0%}" for one in self.filters)
+        splits = " or ".join(f"{float(candidate.leak / candidate.delta):.0%}" for candidate in self.filters)
         total = float(self.first.tracks[0].total)
         return [
             self.first.describe()[0],
@@ -119,8 +120,8 @@ class Candidates(Limit):
 
     def best_filter(self, cost: Cost, fraction: Fraction = Fraction(1)) -> Filter:
         """The filter that admits most answers at this cost; a function of the cost alone."""
-        best = max(self.filters, key=lambda one: one.capacity(self._require_own(cost), fraction))
-        widest = max(self.filters, key=lambda one: one.leak)
+        best = max(self.filters, key=lambda candidate: candidate.capacity(self._require_own(cost), fraction))
+        widest = max(self.filters, key=lambda candidate: candidate.leak)
         if (
             best.capacity(cost, fraction) >= 1
             or widest.shortage(widest.start(), cost, fraction).loss_part is not None
@@ -206,15 +207,15 @@ class Candidates(Limit):
             notes,
         )
 
-    def fields(self) -> dict[str, Any]:
-        return {"filters": [one.to_dict() for one in self.filters]}
+    def fields(self) -> JsonObject:
+        return {"filters": [candidate.to_dict() for candidate in self.filters]}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Candidates:
-        filters = tuple(Limit.from_dict(one) for one in fields["filters"])
-        if not all(isinstance(one, Filter) for one in filters):
+        filters = tuple(Limit.from_dict(candidate) for candidate in fields["filters"])
+        if not all(isinstance(candidate, Filter) for candidate in filters):
             raise ValueError("filters")
-        return cls(tuple(one for one in filters if isinstance(one, Filter)))
+        return cls(tuple(candidate for candidate in filters if isinstance(candidate, Filter)))
 
 
 def choose_expected(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
@@ -228,15 +229,15 @@ def choose_expected(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
             fix="expects=[privacy.gaussian(noise=10.0), privacy.approximate(0.1, 1e-8)]",
         )
     costs = [limit.cost(guarantee) for guarantee in listed]
-    return max(limit.filters, key=lambda one: _count_admitted(one, costs))
+    return max(limit.filters, key=lambda candidate: _count_admitted(candidate, costs))
 
 
-def _count_admitted(one: Filter, costs: list[Cost]) -> int:
+def _count_admitted(candidate: Filter, costs: list[Cost]) -> int:
     """How many questions of a list, asked again and again, are admitted before the first refusal."""
-    state = one.start()
+    state = candidate.start()
     for done in range(_ROUNDS):
         try:
-            state = one.admit(state, costs[done % len(costs)])
+            state = candidate.admit(state, costs[done % len(costs)])
         except OverBudget:
             return done
     return _ROUNDS

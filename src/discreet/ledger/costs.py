@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from discreet.errors import BadDescription
+from discreet.json_types import JsonObject
 
 #: A parameter that somebody writes: a number, or an exact ratio.
 Number = float | Fraction
@@ -193,7 +194,7 @@ class CostRow:
     name: str
     amounts: Amounts
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As JSON."""
         return {"row": self.name, "amounts": self.amounts.to_dict()}
 
@@ -301,7 +302,7 @@ class Cost:
         ways = tuple(tuple(CostRow(row.name, row.amounts.times(count)) for row in way) for way in self.ways)
         return Cost(ways, self.lifetime.times(count) if self.lifetime else None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As JSON."""
         ways = [[row.to_dict() for row in way] for way in self.ways]
         return {"ways": ways} | ({"lifetime": self.lifetime.to_dict()} if self.lifetime else {})

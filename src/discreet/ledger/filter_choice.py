@@ -91,9 +91,11 @@ def _candidates(epsilon: Fraction, delta: Fraction) -> Candidates:
     """Those whose totals have names of their own; at the far ends of what a limit may be two orders
     can be the same.
     """
-    listed = [*(_of_epsilon("tracks", epsilon, delta, fraction) for fraction in SPLITS)]
-    listed.append(_of_epsilon("basic", epsilon, delta, Fraction(1)))
-    return Candidates(tuple({frozenset(one.start()): one for one in reversed(listed)}.values())[::-1])
+    candidates = [*(_of_epsilon("tracks", epsilon, delta, fraction) for fraction in SPLITS)]
+    candidates.append(_of_epsilon("basic", epsilon, delta, Fraction(1)))
+    return Candidates(
+        tuple({frozenset(candidate.start()): candidate for candidate in reversed(candidates)}.values())[::-1]
+    )
 
 
 def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, fraction: Fraction) -> Filter:

@@ -40,6 +40,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below
+from discreet.json_types import JsonObject
 from discreet.ledger import pinned, pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -410,8 +411,8 @@ class Filter(Limit):
         ]
         return (*account, *tracks)
 
-    def fields(self) -> dict[str, Any]:
-        tracks = [
+    def fields(self) -> JsonObject:
+        tracks: list[JsonObject] = [
             {"kind": track.kind, "total": str(track.total), "order": track.order} for track in self.tracks
         ]
         epsilon = None if self.epsilon is None else str(self.epsilon)

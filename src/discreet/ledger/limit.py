@@ -29,6 +29,7 @@ from typing import Any, ClassVar, Self
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.exact import bisect_whole
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount, Cost, CostRow, Number, Repetition, State, unreadable_error
@@ -162,7 +163,7 @@ class Limit(ABC):
         """What is spent and what remains, for people."""
 
     @abstractmethod
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """The constants of the limit, as JSON; `from_fields` takes them back."""
 
     @classmethod
@@ -170,7 +171,7 @@ class Limit(ABC):
     def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
         """The limit with these constants, which are proved again before they are believed."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """A versioned description that `from_dict` reads back to an equal limit."""
         return {"discreet": VERSION, "limit": self.kind, **self.fields()}
 

@@ -36,6 +36,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import binary_above, exactly
+from discreet.json_types import JsonObject
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -192,7 +193,7 @@ class Odometer(Limit):
         least = min(row.amounts["delta"] for row in self.cost(as_guarantee(guarantee)).rows)
         return math.inf if least == 0 else math.floor(room / least)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         split = {} if self.leaks == _FORMER_LEAK else {"leaks": str(self.leaks)}
         return {"delta": str(self.delta), "rate": str(self.rate), **split}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerError
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.chance import random_name
@@ -186,7 +187,7 @@ def validate_anchor(anchor: object) -> str:
 
 def ledger_facts(
     limit: object, unit: Unit | str | None, dataset: object, description: object = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the caller says about the ledger, as its first row says it."""
     facts: dict[str, Any] = {}
     if limit is not None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount
@@ -18,7 +19,7 @@ from discreet.ledger.window import allocated_limit
 __all__ = ["allocation_facts", "budget_facts"]
 
 
-def budget_facts(budget: Budget) -> dict[str, Any]:
+def budget_facts(budget: Budget) -> JsonObject:
     """One view of a limit; what has no end is null."""
     tracks = [
         {

@@ -40,26 +40,26 @@ def status_of(path: str) -> os.stat_result | None:
     return None
 
 
-def publish(made: Path, path: Path) -> None:
+def publish(temporary: Path, path: Path) -> None:
     """Give a file that was made its own name, unless somebody else was quicker; the folder is
     forced to disk.
     """
     try:
-        os.link(made, path)
+        os.link(temporary, path)
     except FileExistsError:
         return
     except (OSError, RuntimeError):
-        _copy(made, path)
+        _copy(temporary, path)
     _sync_folder(path.parent)
 
 
-def _copy(made: Path, path: Path) -> None:
+def _copy(temporary: Path, path: Path) -> None:
     """Where a file cannot have two names: there, only a crash can leave a part of it, which is then
     refused as damaged.
     """
     with suppress(FileExistsError), path.open("xb") as file:
         try:
-            file.write(made.read_bytes())
+            file.write(temporary.read_bytes())
             file.flush()
             os.fsync(file.fileno())
         except BaseException:

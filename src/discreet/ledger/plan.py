@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import Amounts, Cost, CostRow, Repetition, State
@@ -155,7 +156,7 @@ class PlannedLimit(Limit):
         for number, (slot, count) in enumerate(self._bag):
             yield TrackBudget(repr(slot), Fraction(count), state[_name(number)])
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         within = None if self.within is None else self.within.to_json()
         return {"slots": self.slots.to_json(), "within": within}
 

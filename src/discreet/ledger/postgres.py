@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import LedgerError, MissingExtra
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.address import Address, several_ledgers_error
 from discreet.ledger.chain import LedgerRow
@@ -159,7 +160,7 @@ class PostgreSQL(Store):
         shown = ("host", "port", "dbname", "user", "schema")
         return " ".join(["postgresql", *(f"{k}={facts[k]}" for k in shown if k in facts)])
 
-    def _connection_facts(self, dsn: str) -> dict[str, Any]:
+    def _connection_facts(self, dsn: str) -> JsonObject:
         """What an address says, by the driver's reading."""
         facts: dict[str, Any] = {}
         with suppress(self._driver.Error):

@@ -202,10 +202,10 @@ def _truncations(
         return
     for prefix in dict.fromkeys(deltas.values()):
         of_kind = tuple(delta for delta, words in deltas.items() if words == prefix)
-        for found in truncated.truncations(guarantee, of_kind, orders[0]):
-            losses = {"epsilon": found.greatest, "renyi": found.divergence}
+        for truncation in truncated.truncations(guarantee, of_kind, orders[0]):
+            losses = {"epsilon": truncation.greatest, "renyi": truncation.divergence}
             amounts = {track.name: above(losses[track.kind]) for track in tracks}
-            yield CostRow(f"{prefix}truncated", Amounts({"delta": above(found.delta)} | amounts))
+            yield CostRow(f"{prefix}truncated", Amounts({"delta": above(truncation.delta)} | amounts))
 
 
 def _whole(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> Iterator[CostRow]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 
 __all__ = ["Provenance", "software_digest"]
@@ -43,7 +44,7 @@ class Provenance:
     given: str | None = None
     given_facts: Mapping[str, Any] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As plain JSON types."""
         return {**asdict(self), "weaknesses": list(self.weaknesses)}
 

@@ -8,6 +8,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost
@@ -110,7 +111,7 @@ class Entry:
         cost = None if self.cost is None else Cost.from_dict(self.cost)
         return Receipt(self.number, self.hash, self.time, from_json(self.guarantee), cost, self.key)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As JSON."""
         return asdict(self)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import NOT_DRAWN, Entry
@@ -42,7 +43,7 @@ def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = Fal
     return lines
 
 
-def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> dict[str, Any]:
+def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> JsonObject:
     return {
         "number": entry.number,
         "time": entry.time,

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.exact import upper_bound_text
+from discreet.json_types import JsonObject
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
@@ -56,7 +56,7 @@ class StatedGuarantee:
         at = f" at δ = {upper_bound_text(self.delta)}" if self.delta else ""
         return f"ε = {upper_bound_text(self.epsilon)}{at} for {self.unit}, {self.over}."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As plain JSON types."""
         guarantee = self.guarantee
         return {

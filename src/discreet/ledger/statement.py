@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger import chain, overview, reading, registry
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -95,7 +96,7 @@ class Statement:
         of protected units. With `anchor`, a hash that was written down earlier, a ledger that was
         put back is refused.
         """
-        given, said = (
+        given, declared_facts = (
             None if description is None else Description.of(description),
             registry.validate_declared(declared),
         )
@@ -111,8 +112,8 @@ class Statement:
             software=software_digest(),
             answers=answers,
             in_memory=ledger.where == ":memory:",
-            weaknesses=tuple(one.text for one in checked.findings if one.code == _MACHINE),
-            declared=said,
+            weaknesses=tuple(finding.text for finding in checked.findings if finding.code == _MACHINE),
+            declared=declared_facts,
             given=None if given is None else given.digest,
             given_facts=None if given is None or known else _in_order(publish_description(given)),
         )
@@ -149,7 +150,7 @@ class Statement:
         """The guarantee in one sentence."""
         return str(self.facts["headline"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
         plain: dict[str, Any] = json.loads(json.dumps(self.facts, allow_nan=False))
         return plain
@@ -213,7 +214,7 @@ def _require_intact(checked: Verification) -> Verification:
     return checked
 
 
-def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provenance) -> dict[str, Any]:
+def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provenance) -> JsonObject:
     """What is claimed, to whom, and why it holds."""
     unit, limit = ledger.unit, ledger.limit
     return {
@@ -233,7 +234,7 @@ def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provena
     }
 
 
-def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> dict[str, Any]:
+def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> JsonObject:
     """What is spent and what remains, of the whole budget and of each allocation."""
 
     def budget(asker: Asker) -> Budget:
@@ -252,13 +253,17 @@ def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenan
 
 def _record_facts(
     ledger: Ledger, checked: Verification, entries: Sequence[Entry], provenance: Provenance
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the rows hold, on what the guarantee rests, and what the check of the ledger found."""
     rows = release_lines(entries, ledger.limit, answers=provenance.answers)
     given = None if provenance.given is None else Given(provenance.given, provenance.given_facts)
     versions = describe_versions(entries, given)
     description = _visible_description(entries, given)
-    findings = [{"code": one.code, "text": one.text} for one in checked.findings if one.code != _MACHINE]
+    findings = [
+        {"code": finding.code, "text": finding.text}
+        for finding in checked.findings
+        if finding.code != _MACHINE
+    ]
     return {
         "released": rows,
         "description": description,

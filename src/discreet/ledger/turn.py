@@ -24,6 +24,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import closed_tracks
@@ -95,7 +96,7 @@ class ChargeSubject:
         return cls(version, computed, check.flag(in_session=in_session))
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """What the row of the charge says of it."""
         return {
             "description": None if self.description is None else self.description.digest,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from discreet.json_types import JsonObject
 from discreet.ledger.description import Description, list_changes
 from discreet.ledger.receipt import Entry
 
@@ -26,7 +27,7 @@ class Given(NamedTuple):
     facts: Mapping[str, Any] | None
 
 
-def describe_versions(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
+def describe_versions(entries: Sequence[Entry], given: Given | None) -> JsonObject:
     """Every version with its period, how many charges name none, and whether a given description is
     one of them.
     """

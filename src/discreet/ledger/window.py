@@ -41,6 +41,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, OverBudget
+from discreet.json_types import JsonObject
 from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -229,7 +230,7 @@ class WindowedLimit(Limit):
         spent = max(view.spent_fraction for view in views)
         return Budget(tuple(tracks), spent, partial(how_many_like, charge, entered, self.cost), notes)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         lifetime = None if self.lifetime is None else self.lifetime.to_dict()
         return {"each": self.each.to_dict(), "length": self.length, "lifetime": lifetime}
 
