@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet import check
+from discreet.errors import BadParameter, DiscreetError
 from discreet.exact import bisect
-from discreet.ledger.costs import Amount
+from discreet.json_types import JsonObject
+from discreet.ledger.costs import Amount, read_amount
 from discreet.privacy.constructors import concentrated, gaussian, pure
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
 from discreet.privacy.primitives import LeakyGuarantee
+from discreet.privacy.wire import from_json, read_list, read_text, read_texts, read_versioned, write_versioned
 
+#: The words of `Budget.remaining`.
+_WORDS = ("epsilon", "rho", "delta")
 #: Between these amounts the most that fits is searched.
 _LEAST, _MOST = 2.0**-40, 2.0**20
 #: Halvings that leave less than 1e-5 of an interval.
@@ -94,6 +101,8 @@ class Budget:
     count: Callable[[Guarantee], float] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
     last: Guarantee | None = field(default=None, repr=False, compare=False)
+    #: `remaining` and `fits` of a budget that was read from JSON.
+    stated: tuple[dict[str, float], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def remaining_fraction(self) -> float:
@@ -109,6 +118,8 @@ class Budget:
         fits; `math.inf` where there is no limit, and no word for what the limit does not take.
         Empty where a limit has allocations and nobody is named.
         """
+        if self.stated is not None:
+            return dict(self.stated[0])
         converted = any("Rényi" in track.name for track in self.tracks)
         words: dict[str, Callable[[float], Guarantee]]
         words = {"epsilon": pure} if converted else {"epsilon": pure, "rho": _of_rho}
@@ -143,6 +154,8 @@ class Budget:
         """How many more answers like the last one fit, with the keys that it had to find and
         without.
         """
+        if self.stated is not None:
+            return self.stated[1]
         if self.last is None:
             return ()
         try:
@@ -153,6 +166,39 @@ class Budget:
         except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
             return ()
         return f"{more} like the last one fit, with keys found by key selection", declared
+
+    def to_json(self) -> str:
+        """One line of JSON with everything that this budget shows; amounts are exact.
+
+        >>> from discreet.ledger import Limit
+        >>> limit = Limit.filter(epsilon=1)
+        >>> budget = limit.budget(limit.start())
+        >>> Budget.from_json(budget.to_json()) == budget
+        True
+        """
+        tracks: list[JsonObject] = [
+            {"name": track.name, "total": str(track.total), "spent": str(track.spent)}
+            for track in self.tracks
+        ]
+        fields: JsonObject = {
+            "tracks": tracks,
+            "spent_fraction": self.spent_fraction,
+            "remaining": {word: repr(amount) for word, amount in self.remaining.items()},
+            "notes": list(self.notes),
+            "last": None if self.last is None else self.last.to_json(),
+            "fits": list(self.fits),
+        }
+        return write_versioned("budget", fields)
+
+    @classmethod
+    @check.arguments
+    def from_json(cls, text: str, count: Callable[[Guarantee], float] | None = None) -> Budget:
+        """The budget that `to_json` wrote; any other text is refused (DP401, DP402).
+
+        `count` answers `like` where the ledger is, for example over a network. Without it `like` is
+        refused (DP107), and everything else is as it was written.
+        """
+        return read_versioned(text, "budget", partial(_budget_of, count=count or _refuse_count))
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *map(str, self.tracks), *self.notes, *self.fits])
@@ -168,6 +214,35 @@ class Budget:
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(line)}</li>" for line in str(self).splitlines()[1:])
         return f"<p><b>{html.escape(self.headline)}</b></p><ul>{items}</ul>"
+
+
+def _budget_of(fields: Mapping[str, Any], count: Callable[[Guarantee], float]) -> Budget:
+    tracks = tuple(
+        TrackBudget(read_text(track["name"]), read_amount(track["total"]), read_amount(track["spent"]))
+        for track in read_list(fields["tracks"])
+    )
+    spent = float(fields["spent_fraction"])
+    amounts = dict(fields["remaining"].items())
+    remaining = {word: float(amounts.pop(word)) for word in _WORDS if word in amounts}
+    if not 0 <= spent <= 1 or amounts or not all(map(_is_amount, remaining.values())):
+        raise ValueError("an amount")
+    notes, fits = read_texts(fields["notes"]), read_texts(fields["fits"])
+    last = None if fields["last"] is None else from_json(fields["last"])
+    return Budget(tracks, spent, count, notes, last, (remaining, fits))
+
+
+def _is_amount(amount: float) -> bool:
+    # NaN is no amount.
+    return amount >= 0
+
+
+def _refuse_count(_: Guarantee) -> float:
+    raise BadParameter(
+        "DP107",
+        "this budget was read from JSON, which does not say how many more answers fit.",
+        why="that follows from the exact totals of the ledger and its limit.",
+        fix="budget = session.budget()   where the ledger is",
+    )
 
 
 def percent(fraction: float, rounding: str) -> str:
@@ -209,7 +284,7 @@ def _fewer(name: str, before: Budget, after: Budget) -> str:
     kind = pure(tenth) if "pure" in name else concentrated(tenth / 10)
     words = f"ε = {tenth:g}" if "pure" in name else f"ρ = {tenth / 10:g}"
     try:
-        had, has = (one.like(kind) for one in (before, after))
+        had, has = (budget.like(kind) for budget in (before, after))
     except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
         return "."
     return f": before it {_number(had)} answers at {words} fit, after it {_number(has)}."

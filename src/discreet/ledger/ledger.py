@@ -251,11 +251,23 @@ class Ledger:
         """The exact totals, by accounting track."""
         return self._total(*self._store.alone(self._last))
 
-    def entries(self) -> Iterator[Entry]:
-        """Every row of the book, from the first on, each checked by itself; `verify` checks them
-        together.
+    @check.arguments
+    def entries(self, after: int | None = None, limit: int | None = None) -> Iterator[Entry]:
+        """The rows of the book, each checked by itself; `verify` checks them together.
+
+        `after` leaves out the rows up to that number, and `limit` bounds how many are read: only
+        these are fetched from the store.
+
+        >>> from discreet import privacy
+        >>> from discreet.ledger import Ledger, Limit
+        >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+        >>> receipts = [ledger.charge(privacy.pure(0.1)) for _ in range(9)]
+        >>> [entry.number for entry in ledger.entries(after=3, limit=2)]
+        [4, 5]
         """
-        return map(entry_of, self._store.rows())
+        start = 0 if after is None else check.whole(at_least=0, after=after) + 1
+        rows = self._store.rows(start, None if limit is None else check.whole(limit=limit))
+        return map(entry_of, rows)
 
     def __len__(self) -> int:
         return self._store.alone(self._last)[0].number + 1

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
+from discreet import check
 from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost
 from discreet.ledger.split import split_body
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.wire import from_json
+from discreet.privacy.wire import from_json, read_text, read_texts, read_versioned, write_versioned
 
 __all__ = ["NOT_DRAWN", "Entry", "Receipt"]
 
@@ -49,6 +51,52 @@ class Receipt:
     cost: Cost | None
     key: str | None = None
     closes: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """One line of JSON, from which `from_json` makes an equal receipt."""
+        cost = None if self.cost is None else self.cost.to_dict()
+        plain = {
+            **vars(self),
+            "guarantee": self.guarantee.to_json(),
+            "cost": cost,
+            "closes": list(self.closes),
+        }
+        return write_versioned("receipt", plain)
+
+    @classmethod
+    @check.arguments
+    def from_json(cls, text: str) -> Receipt:
+        """The receipt that `to_json` wrote; any other text is refused (DP401, DP402).
+
+        **Guarantee.** An equal receipt. Whether it is one of some ledger is checked where it is used:
+        `Ledger.commit` refuses a receipt whose number and hash are not those of a charge (DP603).
+
+        >>> from discreet import privacy
+        >>> from discreet.ledger import Ledger, Limit
+        >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+        >>> receipt = ledger.charge(privacy.pure(0.5), key="monday")
+        >>> Receipt.from_json(receipt.to_json()) == receipt
+        True
+        """
+        return read_versioned(text, "receipt", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: Mapping[str, Any]) -> Receipt:
+        number, digest, key = fields["number"], read_text(fields["hash"]), fields["key"]
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise ValueError("number")
+        if not re.fullmatch("[0-9a-f]{64}", digest):
+            raise ValueError("hash")
+        cost = None if fields["cost"] is None else Cost.from_dict(fields["cost"])
+        return cls(
+            number,
+            digest,
+            read_text(fields["time"]),
+            from_json(fields["guarantee"]),
+            cost,
+            None if key is None else read_text(key),
+            read_texts(fields["closes"]),
+        )
 
     def __str__(self) -> str:
         closed = "".join(f" · closes the {name}" for name in self.closes)

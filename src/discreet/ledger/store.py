@@ -194,14 +194,16 @@ class Store(ABC):
         rows: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
         return rows
 
-    def rows(self, start: int = 0) -> Iterator[LedgerRow]:
-        """All rows from `start` on, in order, a page at a time."""
-        while True:
-            page = self._select("number >= ? ORDER BY number LIMIT ?", start, _PAGE)
+    def rows(self, start: int = 0, limit: int | None = None) -> Iterator[LedgerRow]:
+        """The rows from `start` on, in order, a page at a time; no more than `limit`."""
+        while limit is None or limit > 0:
+            size = _PAGE if limit is None else min(_PAGE, limit)
+            page = self._select("number >= ? ORDER BY number LIMIT ?", start, size)
             yield from page
-            if len(page) < _PAGE:
+            if len(page) < size:
                 return
             start = page[-1].number + 1
+            limit = None if limit is None else limit - size
 
     def _first(self, condition: str, *values: Any) -> LedgerRow | None:
         rows = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
