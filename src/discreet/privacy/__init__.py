@@ -6,6 +6,8 @@
     primitives.py    what each of them knows of itself
     wrapped.py       parallel, group, pair                                     around others
     sampling.py      amplification, one function for each theorem
+    allocation.py, averages.py                      records in random steps  (+ allocation.proof.md)
+    shuffling.py     reports of a local randomiser, shuffled                       (+ shuffling.proof.md)
     selection.py     the best of a secret number of runs; one of several       (+ selection.proof.md)
     routes.py        every composition theorem, by name
     bag.py           where a count meets numerics
@@ -42,6 +44,7 @@ from discreet.privacy.constructors import (
 from discreet.privacy.constructors import renyi_point as renyi
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.selection import one_of, selected
+from discreet.privacy.shuffling import shuffled
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
 from discreet.privacy.wrapped import pair, pair_of_densities, parallel, two_gaussians
@@ -72,5 +75,6 @@ __all__ = [
     "renyi",
     "renyi_curve",
     "selected",
+    "shuffled",
     "two_gaussians",
 ]

@@ -17,7 +17,16 @@ from typing import Any, TypeVar
 from discreet import check
 from discreet.errors import BadDescription, DiscreetError
 from discreet.json_types import JsonObject
-from discreet.privacy import constructors, groups, primitives, sampling, selection, wrapped
+from discreet.privacy import (
+    allocation,
+    constructors,
+    groups,
+    primitives,
+    sampling,
+    selection,
+    shuffling,
+    wrapped,
+)
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
 from discreet.privacy.unit import Unit
 
@@ -130,6 +139,10 @@ def _pack(node: Guarantee) -> dict[str, Any]:
         case sampling.SampledGuarantee():
             fields = {"rate": node.rate, "scheme": node.scheme, "relation": node.unit.relation}
             return {"kind": "sampled", "of": _pack(node.inner), **fields}
+        case allocation.AllocatedGuarantee():
+            return {"kind": "allocated", "of": _pack(node.inner), "steps": node.steps, "times": node.times}
+        case shuffling.ShuffledGuarantee():
+            return {"kind": "shuffled", "of": _pack(node.inner), "n": node.n}
         case groups.GroupGuarantee():
             return {"kind": "group", "of": _pack(node.inner), "size": node.size}
         case wrapped.ParallelGuarantee():
@@ -160,6 +173,10 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
             return sampling.sample(
                 _unpack(fields["of"]), fields["rate"], fields["scheme"], fields["relation"]
             )
+        case "allocated":
+            return allocation.allocate(_unpack(fields["of"]), fields["steps"], fields["times"])
+        case "shuffled":
+            return shuffling.shuffled(_unpack(fields["of"]), fields["n"])
         case "group":
             return _unpack(fields["of"]).group(fields["size"])
         case "parallel":

@@ -22,9 +22,9 @@ from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.plan.accuracy import TwoSteps
     from discreet.tables.plan.cap import CapMechanism
     from discreet.tables.plan.compile import TableMechanism
+    from discreet.tables.plan.steps import TwoSteps
 
 #: The key under which the choice of at_most="auto" is stored.
 _BOUND_KEY = f"{OWN_KEYS}at_most"
@@ -59,11 +59,21 @@ class QuestionCompiler:
         *,
         on_drawn: Callable[[], object] = lambda: None,
         text: str = "",
+        finish: Callable[[Answer], Answer] = lambda answer: answer,
     ) -> PendingAnswer:
-        """An answer to be paid for, recorded under the text of its question or under another text."""
+        """An answer to be paid for, recorded under the text of its question or under another text.
+
+        `finish` changes what is released before it is arranged, by released numbers alone.
+        """
         text = text or mechanism.question.text
         charge = Charge(mechanism.guarantee, text, key, type(mechanism).__name__)
-        return PendingAnswer(charge, lambda: mechanism.draw(self.data), Answer.to_json, on_drawn)
+
+        def draw() -> Answer:
+            from discreet.tables.answer.arrange import arrange
+
+            return arrange(finish(mechanism.draw_aggregates(self.data)), mechanism.question)
+
+        return PendingAnswer(charge, draw, Answer.to_json, on_drawn)
 
     def least_spend(
         self, question: Question, bound: int | None, error: str | float, **options: Any

@@ -53,6 +53,7 @@ from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
     from discreet.tables.ask.sql import ParsedQuestion
+    from discreet.tables.plan.steps import TwoSteps
 
 __all__ = ["Session"]
 
@@ -64,6 +65,7 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
+    "discreet.tables.plan.steps",
 )
 #: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
 _PILOT_EPSILON = 0.05
@@ -436,7 +438,14 @@ class Session:
 
     # --- charge, then draw ------------------------------------------------------------------------
 
-    def _answer(self, question: Question, key: str | None, spend: Spend, text: str = "") -> Answer:
+    def _answer(
+        self,
+        question: Question,
+        key: str | None,
+        spend: Spend,
+        text: str = "",
+        finish: Callable[[Answer], Answer] = lambda answer: answer,
+    ) -> Answer:
         """Compile, charge, draw, store; a stored answer is shown again and costs nothing."""
         compile_at = partial(self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0])
         try:
@@ -446,7 +455,7 @@ class Session:
         before = "what choosing at_most cost" if self._compiler.bound_mechanism(spend) is not None else ""
         if self._compiler.is_auto:
             mechanism = self._compiler.compile(question, spend, self._compiler.chosen_bound(spend))
-        pending = self._compiler.pending_answer(mechanism, key, text=text)
+        pending = self._compiler.pending_answer(mechanism, key, text=text, finish=finish)
         with adding_spent(before):
             try:
                 (settled,) = self._account.settle(
@@ -480,6 +489,9 @@ class Session:
         if entry is not None:
             refuse_not_drawn(entry.answer)
             return answer_from(SettledAnswer(entry.answer, entry.receipt))
+        from discreet.tables.answer.arrange import arrange
+        from discreet.tables.plan.steps import LastStep
+
         # A question that is refused is refused here, before anything is charged.
         plan = self._compiler.least_spend(question, self._compiler.bound_or_assumed()[0], error, **options)
         first = options.get("pilot") or Spend(epsilon=_PILOT_EPSILON)
@@ -491,17 +503,24 @@ class Session:
             if isinstance(plan, Spend):
                 return self._answer(question, key, plan, text)
             paid: list[Spend] = []
-            while not isinstance(plan, Spend):
-                step = f" {plan.number + 1}" if plan.number else ""
+            step_plan: TwoSteps | LastStep = plan
+            while not isinstance(step_plan, LastStep):
+                step = f" {step_plan.number + 1}" if step_plan.number else ""
+                spend, first_key, first_text = (
+                    step_plan.pilot,
+                    _pilot_key(key, step),
+                    f"{text}, first step{step}",
+                )
                 with adding_spent(_cost_of_steps(paid)):
-                    pilot = self._answer(
-                        plan.question, _pilot_key(key, step), plan.pilot, f"{text}, first step{step}"
-                    )
-                paid += [plan.pilot] if pilot.receipt.cost is not None else []
+                    pilot = self._answer(step_plan.question, first_key, spend, first_text)
+                paid += [spend] if pilot.receipt.cost is not None else []
                 with adding_spent(_cost_of_steps(paid)):
-                    plan = plan.then(pilot)
+                    step_plan = step_plan.then(pilot)
+            if step_plan.spend is None:
+                # What is released is the answer already; arranging it reads released numbers only.
+                return arrange(step_plan.finish(pilot), question)
             with adding_spent(_cost_of_steps(paid)):
-                return self._answer(question, key, plan, text)
+                return self._answer(question, key, step_plan.spend, text, step_plan.finish)
 
     def _spend_for_error(
         self, question: Question, bound: int | None, error: str | float, **options: Any

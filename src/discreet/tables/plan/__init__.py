@@ -9,7 +9,7 @@
     distinct.py, ranks.py, brackets.py, modes.py      numbers of units, quantiles, modes
     selection.py                      groups with private keys
     cap.py                            at_most="auto"
-    accuracy.py, preview.py           from an error to a cost, and back
+    accuracy.py, steps.py, preview.py from an error to a cost, and back
 
 Imports `data`, `ask` and `answer`. The engine that counts is handed in with the data set.
 """

@@ -81,7 +81,7 @@ class QuantileIntervals:
     def ladder(self) -> list[Rung]:
         """The rungs, the narrowest first: a function of the drawn places.
 
-        Steps are long where quantiles lie far apart for their shares, because rows are sparse
+        ErrorSteps are long where quantiles lie far apart for their shares, because rows are sparse
         there.
         """
         gaps, rungs = self._gaps(), []

@@ -96,14 +96,17 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that was compiled for, or another version of it."""
+        return arrange(self.draw_aggregates(data), self.question)
+
+    def draw_aggregates(self, data: Any) -> Answer:
+        """The aggregates of the question, before they are arranged as it says."""
         if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
-            tables = cube.draw_tables(data.engine)
-            return arrange(cube_answer(tables, self.question, self._answer([], {})), self.question)
+            return cube_answer(cube.draw_tables(data.engine), self.question, self._answer([], {}))
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
         columns = {aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates}
-        return arrange(self._answer(groups, columns), self.question)
+        return self._answer(groups, columns)
 
     def _answer(self, groups: Sequence[GroupKey], columns: dict[str, Noisy]) -> Answer:
         """An answer with the notes and the guarantee of this mechanism."""
@@ -145,10 +148,15 @@ class TableMechanism(Mechanism):
         return errors_by_column
 
     def variant(
-        self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
+        self,
+        question: Question | None = None,
+        spend: Spend | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
     ) -> TableMechanism:
-        """The mechanism of another question, spend or `at_most`, for the same data set."""
+        """The mechanism of another question, spend, `at_most` or `groups`, for the same data set."""
         contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
+        contribution = contribution if groups is None else contribution.with_groups(groups)
         return TableMechanism(question or self.question, contribution, spend or self.spend)
 
     def _shown_groups(self, data: Dataset) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
@@ -172,7 +180,7 @@ def compile_question(
     **Guarantee.** A question that does not fit the schema is refused here, so before a charge.
     """
     mechanism = TableMechanism(
-        question, Contribution.of(dataset, cap).for_rows(unit_rows(question.rows)), spend
+        question, Contribution.of(dataset, cap, question.rows).for_rows(unit_rows(question.rows)), spend
     )
     # A description can be compiled without an engine, before there are rows.
     if dataset.engine is not None:

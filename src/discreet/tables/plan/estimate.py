@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -155,12 +156,16 @@ class ColumnEstimate:
         margin = min(self.noise.half_width(moments.squares, 1 - confidence) / rows, float(moments.half) ** 2)
         return margin if self.aggregate.kind == "variance" else min(math.sqrt(margin), float(moments.half))
 
-    def widest(self, beta: float) -> float:
-        """A bound on |S − θN| of the noises that fails with probability at most β, for every θ."""
+    def widest(self, beta: float, reach: float | None = None) -> float:
+        """A bound on |S − θN| of the noises that fails with probability at most β, for every θ, or
+        for those up to `reach` from the middle.
+        """
         moments = self.moments
         assert moments.count is not None
         assert moments.total is not None
-        ends = (combine_forms((1, moments.total), (sign * moments.half, moments.count)) for sign in (-1, 1))
+        # The bound grows with each absolute weight, and these are greatest at an end.
+        farthest = moments.half if reach is None else min(moments.half, Fraction(reach))
+        ends = (combine_forms((1, moments.total), (sign * farthest, moments.count)) for sign in (-1, 1))
         return max(self.noise.half_width(end, beta) for end in ends)
 
     def values(self, sums: Floats) -> Floats:
