@@ -25,9 +25,6 @@ same fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 #: How a program is told to stop: not an error of what it does, and never in the place of one.
 STOPPED = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
@@ -197,7 +194,8 @@ class OverBudget(LedgerError):
 
     delta_part: float | None = None
     loss_part: float | None = None
-    fits: Mapping[str, float] = MappingProxyType({})
+    # Replaced where something fits, and never changed.
+    fits: dict[str, float] = {}  # noqa: RUF012
 
 
 class LedgerDamaged(LedgerError):
