@@ -32,7 +32,7 @@ SAID = (
 )  # fmt: skip
 #: What only those rows say that have something to say: what was written before it could be said
 #: stays readable.
-SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session")
+SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session", "stream")
 
 
 class LedgerRow(NamedTuple):

@@ -68,8 +68,9 @@ class Receipt:
     def from_json(cls, text: str) -> Receipt:
         """The receipt that `to_json` wrote; any other text is refused (DP401, DP402).
 
-        **Guarantee.** An equal receipt. Whether it is one of some ledger is checked where it is used:
-        `Ledger.commit` refuses a receipt whose number and hash are not those of a charge (DP603).
+        **Guarantee.** An equal receipt. Whether it is one of some ledger is checked where it is
+        used: `Ledger.commit` refuses a receipt whose number and hash are not those of a charge
+        (DP603).
 
         >>> from discreet import privacy
         >>> from discreet.ledger import Ledger, Limit
@@ -116,7 +117,8 @@ class Entry:
 
     `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new
     version of the description of the data, in `describes`), "reserved" (charged: `cost` was added,
-    and `state` is the total after it) or "committed" (the answer of the reserved row `settles`).
+    and `state` is the total after it), "committed" (the answer of the reserved row `settles`) or
+    "period" (a row of the stream whose answer is in row `stream`; it was paid for then).
     `description` names the version that a charge was made under, by its SHA-256; None if that was
     not recorded. Only a `compiled` charge was computed from that description: any other was stated
     by whoever charged it. The answer of an `in_session` charge was drawn by the session that made
@@ -148,6 +150,7 @@ class Entry:
     describes: Mapping[str, Any] | None = None
     compiled: bool = False
     in_session: bool = False
+    stream: int | None = None
 
     @property
     def receipt(self) -> Receipt | None:
