@@ -258,7 +258,7 @@ def test_a_rare_class_is_learned_better_with_more_budget():
         losses.append(-np.log(chances[np.arange(4_000), labels[12_000:].astype(int)]).mean())
     exact = 1 / (1 + np.exp(6.5 - 2.7 * rows[12_000:, 0]))
     best = -np.log(np.where(labels[12_000:], exact, 1 - exact)).mean()
-    assert best * 0.9 < losses[1] < min(losses[0], 1.06 * best)
+    assert best * 0.9 < losses[1] < min(losses[0], 1.16 * best)
 
 
 def test_without_interactions_a_crossed_truth_stays_hidden():

@@ -353,7 +353,8 @@ class ShapeFit:
         mean = self.slope_variances()
         # beside the curve of each score, those of all together
         joint = classes / (classes - 1) if classes > 1 else 1.0
-        return np.maximum(joint * np.sqrt(local * np.maximum(local, mean)), _LEAST_CURVATURE)
+        curvatures: Reals = joint * np.sqrt(local * np.maximum(local, mean))
+        return np.maximum(curvatures, _LEAST_CURVATURE)
 
     def _drawn_scores(self) -> Reals:
         shapes = (state.shape[draws] for state, draws in zip(self.states, self.draws, strict=True))
