@@ -48,6 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "ask": ("data",),
     "answer": ("ask", "data", "workloads"),
     "plan": ("answer", "ask", "data", "workloads"),
+    "synthetic": ("plan", "answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
     "__init__": ("answer", "ask", "data"),

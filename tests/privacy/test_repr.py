@@ -31,6 +31,8 @@ GUARANTEES = [
     privacy.pair([0.9, 0.1], [0.2, 0.8], unit="patient", relation="replace"),
     step,
     step.group(3),
+    privacy.gaussian_mixture(1.0, {0.0: 0.5, 2.0: 0.5}),
+    privacy.truncated_batches(1.0, 0.1, 20, 90),
     privacy.shuffled(privacy.pure(1.0, relation="replace"), n=100),
     privacy.gaussian(1.0).allocated(100),
     (2 * step).allocated(12, times=3),

@@ -50,6 +50,11 @@ FUNCTIONS = {
     "leaky_randomized_response": ("both of the last two: ε, δ", "1.0, 1e-7"),
     "parallel": ("one mechanism for each of several disjoint parts", "laplace(1), laplace(2)"),
     "one_of": ("one of several, chosen without the data", "laplace(1), laplace(2)"),
+    "gaussian_mixture": ("Gaussian noise, moves of chance", "1.0, {0: 0.9, 1: 0.1}"),
+    "truncated_batches": (
+        "a Poisson sample cut to a size: noise, rate, batch, records",
+        "1.0, 0.01, 130, 10000",
+    ),
     "shuffled": (
         "n shuffled reports of a local randomiser",
         "pure(1.0, relation='replace'), n=10000",

@@ -19,6 +19,7 @@ from discreet.privacy import (
     allocation,
     constructors,
     groups,
+    mixtures,
     primitives,
     sampling,
     selection,
@@ -43,6 +44,8 @@ _KINDS: dict[type[Guarantee], str] = {
     primitives.LeakyRandomizedResponseGuarantee: "leaky_randomized_response",
     primitives.LeakyGuarantee: "leaky",
     primitives.ExponentialGuarantee: "exponential",
+    mixtures.GaussianMixtureGuarantee: "gaussian_mixture",
+    mixtures.TruncatedBatchesGuarantee: "truncated_batches",
     wrapped.PairGuarantee: "pair",
     wrapped.TwoGaussiansGuarantee: "two_gaussians",
 }
@@ -116,7 +119,10 @@ def _pack(node: Guarantee) -> dict[str, Any]:
                 "parts": sorted(choices, key=lambda part: json.dumps(part, sort_keys=True)),
             }
     assert isinstance(node, primitives.Primitive)
-    values = {name: _plain(value) for name, value in node.parameters().items()}
+    values = {
+        name: _plain(getattr(node, name) if isinstance(value, dict) else value)
+        for name, value in node.parameters().items()
+    }
     unit = {"protects": node.unit.protects, "relation": node.unit.relation}
     return {"kind": _KINDS[type(node)], "unit": unit, **values}
 
@@ -153,12 +159,14 @@ def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
     match kind:
         case "renyi":
             return constructors.renyi_curve(dict(fields["points"]), unit=unit)
+        case "gaussian_mixture":
+            return mixtures.gaussian_mixture(fields["noise"], dict(fields["moves"]), unit=unit)
         case "concentrated":
             return constructors.concentrated(fields["rho"], fields["xi"], fields["delta"], unit=unit)
         case "pair":
             tables = wrapped.pair(fields["p"], fields["q"], unit=unit)
             return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
-    home = wrapped if kind == "two_gaussians" else constructors
+    home = {"two_gaussians": wrapped, "truncated_batches": mixtures}.get(kind, constructors)
     if kind not in _KINDS.values():
         raise ValueError(kind)
     return getattr(home, kind)(**fields, unit=unit)  # type: ignore[no-any-return]
