@@ -48,7 +48,9 @@ class Grammar:
             lambda: f"CASE WHEN {self.condition(depth - 1)} THEN {a()} ELSE {b()} END",
             lambda: f"CASE WHEN {self.condition(depth - 1)} THEN {a()} END",
             lambda: f"{self.one('FLOOR', 'CEIL', 'ROUND')}({a()})",
-            lambda: f"POWER({a()}, 2)",
+            lambda: f"POWER({a()}, {self.one('2', '0.5')})",
+            lambda: f"LN(CLAMP({a()}, 1, 9))",
+            lambda: f"EXP(CLAMP({a()}, -1, {self.one('2', '3.5')}))",
             lambda: f"BUCKET({a()}, 0, 5, 9.5)",
             lambda: f"-({a()})",
             lambda: "(day - DATE '2024-03-01')",
@@ -64,11 +66,15 @@ class Grammar:
                 "ward <> 'B'",
                 "note IS NULL",
                 "note LIKE 'a%'",
+<<<<<<< HEAD
                 "note ILIKE '%A'",
                 "STARTS_WITH(note, 'a')",
                 "CONTAINS(CONCAT(note, ward), 'A')",
                 "ENDS_WITH(LOWER(note), 'b')",
                 "patient_id IS NOT NULL",
+=======
+                "REGEXP_MATCHES(note, '^a[b-x]?|%$')",
+>>>>>>> 2cb81bac58b5e0c70938e681afaa877646a8b57c
                 "ward IN ('A', 'C')",
                 "days NOT IN (1, 2)",
                 "day >= '2024-06-01'",

@@ -24,6 +24,7 @@ from discreet.session.account import (
 from discreet.session.answering import answer_at, answer_by_error, spend_for_error
 from discreet.session.compiler import QuestionCompiler
 from discreet.session.response import ResponseTime, at_response_time
+from discreet.session.stream_methods import StreamMethods
 from discreet.session.validate import (
     Askable,
     QuestionCost,
@@ -63,7 +64,7 @@ _QUESTION_MODULES = (
 )
 
 
-class Session:
+class Session(StreamMethods):
     """Questions to one data set, charged to one ledger.
 
     `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
