@@ -66,15 +66,12 @@ class Grammar:
                 "ward <> 'B'",
                 "note IS NULL",
                 "note LIKE 'a%'",
-<<<<<<< HEAD
                 "note ILIKE '%A'",
                 "STARTS_WITH(note, 'a')",
                 "CONTAINS(CONCAT(note, ward), 'A')",
                 "ENDS_WITH(LOWER(note), 'b')",
                 "patient_id IS NOT NULL",
-=======
                 "REGEXP_MATCHES(note, '^a[b-x]?|%$')",
->>>>>>> 2cb81bac58b5e0c70938e681afaa877646a8b57c
                 "ward IN ('A', 'C')",
                 "days NOT IN (1, 2)",
                 "day >= '2024-06-01'",
