@@ -171,3 +171,6 @@ SELECT gender, votes, COUNT(*) AS n FROM wave1 GROUP BY CUBE (gender, votes);
 
 -- Subtotals by age
 SELECT age_group, gender, AVG(trust) AS mean FROM wave1 GROUP BY ROLLUP (age_group, gender);
+
+-- Comments by a regular expression
+SELECT COUNT(*) AS n FROM wave1 WHERE REGEXP_MATCHES(comment, 'oo');
