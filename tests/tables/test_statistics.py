@@ -182,6 +182,15 @@ def test_the_most_frequent_values(session, data):
     assert (one.keys, one.order, one.limit) == (other.keys, other.order, other.limit)
 
 
+@pytest.mark.parametrize("asked", ["COVAR_POP(w, x)", "GEOMEAN(x)", "BOOL_OR(rare)", "SQRT(COUNT(*))"])
+def test_an_error_of_its_parts_is_not_its_error(session, asked):
+    before = session.budget().spent_fraction
+    with pytest.raises(dp.errors.RefusedQuestion) as refused:
+        session.sql(f"SELECT {asked} FROM t", error="±1")
+    assert refused.value.code == "DP706"
+    assert session.budget().spent_fraction == before
+
+
 REFUSED = {
     "SELECT CORR(x) FROM t": "DP706",
     "SELECT CORR(x, y, w) FROM t": "DP706",

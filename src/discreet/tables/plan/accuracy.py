@@ -32,6 +32,7 @@ from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.tables.ask.question import Aggregate, Question
+from discreet.tables.ask.released import ReleasedExpression, ReleasedOperation, read_parts
 from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.compile import TableMechanism, compile_question
 from discreet.tables.plan.spend import Spend
@@ -106,6 +107,9 @@ def least_spend(
     for aggregate in question.aggregates:
         if aggregate.kind not in {*_FIXED, "mean"}:
             raise _unpredictable_error(aggregate)
+    if any(_is_curved(column.of) for column in question.outputs):
+        # An error of the parts would be another one than that of the number asked for.
+        raise _unpredictable_error(question.aggregates[0])
 
     def compile_at(spend: Spend, asked: Question = question) -> TableMechanism:
         return compile_question(asked, dataset, spend, cap)
@@ -251,6 +255,12 @@ def _pilot_question(question: Question, *, is_relative: bool) -> Question:
     means = [mean for mean in question.aggregates if mean.kind == "mean"]
     counts = [Aggregate("count_of", mean.of, rows_name(mean.name), f"COUNT of {mean.text}") for mean in means]
     return replace(question, aggregates=(*means, *counts), **plain)  # type: ignore[arg-type]
+
+
+def _is_curved(of: ReleasedExpression) -> bool:
+    """Whether a number is neither a part of the answer nor arithmetic on such parts."""
+    curved = isinstance(of, ReleasedOperation) and of.op in {"sqrt", "ln", "exp", "power", "within", "surely"}
+    return curved or any(map(_is_curved, read_parts(of)))
 
 
 def _unpredictable_error(aggregate: Aggregate) -> RefusedQuestion:
