@@ -66,6 +66,9 @@ def test_every_advice_is_as_good_as_it_says_when_it_is_taken(name, keys, spend, 
         if advice.startswith("with at_most="):
             rows = int(number_in(advice, r"at_most=(\d+)"))
             _assert_fewer_rows_help(advice, before, made(name, keys, spend, {**who, "at_most": rows}))
+        elif advice.startswith("with groups="):
+            groups = int(number_in(advice, r"groups=(\d+)"))
+            _assert_fewer_rows_help(advice, before, made(name, keys, spend, {**who, "groups": groups}))
         elif advice.startswith("the sum of"):
             _assert_the_total_is_off_by(advice, before, who, spend)
         else:

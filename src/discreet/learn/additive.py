@@ -30,14 +30,17 @@ from discreet.learn.bins import Feature
 from discreet.learn.classification import second_class_probability
 from discreet.learn.inputs import (
     Bounds,
+    ColumnKey,
     Matrix,
+    NamedBounds,
     Target,
     as_columns,
     as_target,
     class_membership,
+    column_position,
     declared_classes,
-    feature_bounds,
     numeric_column,
+    numeric_ends,
     target_interval,
     value_numbers,
 )
@@ -50,10 +53,6 @@ if TYPE_CHECKING:
 __all__ = ["AdditiveClassifier", "AdditiveRegressor", "AdditiveTerm"]
 
 
-#: A column, by its name or its position.
-ColumnKey: TypeAlias = str | int
-#: The low and the high end of each column, by name or position.
-NamedBounds: TypeAlias = Mapping[ColumnKey, tuple[float, float]]
 Interactions: TypeAlias = Literal["auto", 0] | Sequence[tuple[ColumnKey, ColumnKey]]
 
 
@@ -89,7 +88,6 @@ class AdditiveTerm:
 class AdditiveParameters(PrivateEstimator):
     """What both additive models take beside the parameters of all estimators."""
 
-    bounds: Bounds | NamedBounds | None = None  # type: ignore[assignment]  # by name as well
     categories: Mapping[ColumnKey, Sequence[object]] | None = None
     interactions: Interactions = "auto"
     monotone: Mapping[ColumnKey, int] | None = None
@@ -378,46 +376,15 @@ def _declared_features(
 ) -> tuple[Feature, ...]:
     """What is declared of each column: its values, or else its bounds."""
     declared = {
-        _position(key, names, "categories"): _declared_values(values, key)
+        column_position(key, names, "categories"): _declared_values(values, key)
         for key, values in _mapping(categories, "categories", "{'sex': ['F', 'M']}").items()
     }
     numeric = [index for index in range(len(names)) if index not in declared]
-    ends = _named_ends(bounds, names, numeric)
+    ends = numeric_ends(bounds, names, numeric)
     return tuple(
         Feature(name, values=declared[index]) if index in declared else Feature(name, *ends[index])
         for index, name in enumerate(names)
     )
-
-
-def _named_ends(
-    bounds: Bounds | NamedBounds | None, names: Sequence[ColumnKey], numeric: Sequence[int]
-) -> dict[int, tuple[float, float]]:
-    if not numeric:
-        return {}
-    if bounds is None:
-        raise BadParameter(
-            "DP107",
-            "bounds are missing.",
-            why="bins lie between bounds, and bounds read off the data would leak it.",
-            fix=f"bounds={{{names[numeric[0]]!r}: (0, 1), …}}, or bounds=(low, high) for all columns",
-        )
-    if not isinstance(bounds, Mapping):
-        low, high = feature_bounds(bounds, len(names))
-        return {index: (float(low[index]), float(high[index])) for index in numeric}
-    named = {_position(key, names, "bounds"): ends for key, ends in bounds.items()}
-    missing = [names[index] for index in numeric if index not in named]
-    if missing:
-        raise BadParameter(
-            "DP107",
-            f"bounds are missing for column {missing[0]!r}.",
-            why="bins lie between bounds, and bounds read off the data would leak it.",
-            fix=f"add {missing[0]!r}: (0, 1) to bounds, or declare its values in categories",
-        )
-    out = {}
-    for index in numeric:
-        low, high = feature_bounds(named[index], 1)
-        out[index] = (float(low[0]), float(high[0]))
-    return out
 
 
 def _mapping(value: object, name: str, example: str) -> Mapping[ColumnKey, object]:
@@ -430,22 +397,6 @@ def _mapping(value: object, name: str, example: str) -> Mapping[ColumnKey, objec
         f"{name} must be a dictionary by column.",
         why="each column is declared by its name or its position.",
         fix=f"{name}={example}",
-    )
-
-
-def _position(key: object, names: Sequence[ColumnKey], option: str) -> int:
-    """The position of a column that an option names."""
-    if isinstance(key, int | str) and not isinstance(key, bool):
-        if key in names:
-            return list(names).index(key)
-        if isinstance(key, int) and 0 <= key < len(names):
-            return key
-    listed = ", ".join(repr(name) for name in names[:8])
-    raise BadParameter(
-        "DP105",
-        f"{option} names a column {key!r}, which X does not have.",
-        why=f"the columns of X are {listed}{', …' if len(names) > 8 else ''}.",
-        fix=f"name one of them: {names[0]!r}",
     )
 
 
@@ -486,7 +437,7 @@ def _declared_pairs(interactions: object, names: Sequence[ColumnKey]) -> tuple[t
             fix='interactions="auto"' if len(names) < 2 else f"interactions=[({names[0]!r}, {names[1]!r})]",
         )
     found = [
-        (_position(first, names, "interactions"), _position(second, names, "interactions"))
+        (column_position(first, names, "interactions"), column_position(second, names, "interactions"))
         for first, second in pairs
     ]
     if len({frozenset(pair) for pair in found}) < len(found) or any(
@@ -506,7 +457,7 @@ def _directions(monotone: object, features: Sequence[Feature]) -> dict[int, int]
     names = [feature.name for feature in features]
     out = {}
     for key, direction in _mapping(monotone, "monotone", "{'age': 1}").items():
-        index = _position(key, names, "monotone")
+        index = column_position(key, names, "monotone")
         if direction not in (1, -1) or isinstance(direction, bool) or not features[index].is_numeric:
             raise BadParameter(
                 "DP102",

@@ -30,7 +30,7 @@ from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
 from discreet.learn.arrays import RowTable
 from discreet.learn.budget import FitBudget, Payer, check_session
-from discreet.learn.inputs import Bounds, Matrix, as_matrix
+from discreet.learn.inputs import Bounds, Matrix, NamedBounds, as_matrix, bounds_pair
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -56,7 +56,7 @@ class EstimatorParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     epsilon: float | None = None
     delta: float | None = None
-    bounds: Bounds | None = None
+    bounds: Bounds | NamedBounds | None = None
     relation: Relation = "add-remove"
     session: Payer | None = None
     unit: str = "record"
@@ -121,6 +121,12 @@ class PrivateEstimator(EstimatorParameters, ABC):
     @abstractmethod
     def _explanation(self) -> list[str]:
         """What was released, in sentences."""
+
+    def _bounds_pair(self, features: int) -> Bounds | None:
+        """The declared bounds, in the order of the columns of the fit."""
+        if self.bounds is None:
+            return None
+        return bounds_pair(self.bounds, list(getattr(self, "feature_names_in_", range(features))))
 
     def _budget(self) -> FitBudget:
         return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)

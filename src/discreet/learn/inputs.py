@@ -40,7 +40,7 @@ array([[1. , nan],
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
@@ -54,17 +54,22 @@ from discreet.mechanisms.exact import number
 
 __all__ = [
     "Bounds",
+    "ColumnKey",
     "Matrix",
+    "NamedBounds",
     "Target",
     "as_column",
     "as_columns",
     "as_floats",
     "as_matrix",
     "as_target",
+    "bounds_pair",
     "class_membership",
+    "column_position",
     "declared_classes",
     "feature_bounds",
     "numeric_column",
+    "numeric_ends",
     "target_interval",
     "value_numbers",
 ]
@@ -94,6 +99,11 @@ Matrix: TypeAlias = npt.ArrayLike | FrameLike | SparseLike
 Target: TypeAlias = npt.ArrayLike | FrameLike
 #: The low and the high end, each one number or one number for each feature.
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+
+#: A column, by its name or its position.
+ColumnKey: TypeAlias = str | int
+#: The low and the high end of each column, by name or position.
+NamedBounds: TypeAlias = Mapping[ColumnKey, tuple[float, float]]
 
 
 #: Kinds of NumPy types that are numbers, and the beginnings of the names of such types elsewhere.
@@ -499,3 +509,59 @@ def target_interval(target_bounds: Bounds | None) -> tuple[float, float]:
         )
     low, high = feature_bounds(target_bounds, 1)
     return float(low[0]), float(high[0])
+
+
+def bounds_pair(bounds: Bounds | NamedBounds, names: Sequence[ColumnKey]) -> Bounds:
+    """Bounds by column as a pair of lists, in the order of the columns; a pair is returned unchanged."""
+    if not isinstance(bounds, Mapping):
+        return bounds
+    ends = numeric_ends(bounds, names, range(len(names)))
+    return [ends[index][0] for index in range(len(names))], [ends[index][1] for index in range(len(names))]
+
+
+def numeric_ends(
+    bounds: Bounds | NamedBounds | None, names: Sequence[ColumnKey], numeric: Sequence[int]
+) -> dict[int, tuple[float, float]]:
+    """The low and the high end of each of the columns at the positions `numeric`."""
+    if not numeric:
+        return {}
+    if bounds is None:
+        raise BadParameter(
+            "DP107",
+            "bounds are missing.",
+            why="every feature is clipped to bounds that are known without looking at the data.",
+            fix=f"bounds={{{names[numeric[0]]!r}: (0, 1), …}}, or bounds=(low, high) for all columns",
+        )
+    if not isinstance(bounds, Mapping):
+        low, high = feature_bounds(bounds, len(names))
+        return {index: (float(low[index]), float(high[index])) for index in numeric}
+    named = {column_position(key, names, "bounds"): ends for key, ends in bounds.items()}
+    missing = [names[index] for index in numeric if index not in named]
+    if missing:
+        raise BadParameter(
+            "DP107",
+            f"bounds are missing for column {missing[0]!r}.",
+            why="every feature is clipped to bounds that are known without looking at the data.",
+            fix=f"add {missing[0]!r}: (0, 1) to bounds, or leave the column out",
+        )
+    out = {}
+    for index in numeric:
+        low, high = feature_bounds(named[index], 1)
+        out[index] = (float(low[0]), float(high[0]))
+    return out
+
+
+def column_position(key: object, names: Sequence[ColumnKey], option: str) -> int:
+    """The position of a column that an option names."""
+    if isinstance(key, int | str) and not isinstance(key, bool):
+        if key in names:
+            return list(names).index(key)
+        if isinstance(key, int) and 0 <= key < len(names):
+            return key
+    listed = ", ".join(repr(name) for name in names[:8])
+    raise BadParameter(
+        "DP105",
+        f"{option} names a column {key!r}, which X does not have.",
+        why=f"the columns of X are {listed}{', …' if len(names) > 8 else ''}.",
+        fix=f"name one of them: {names[0]!r}",
+    )

@@ -49,9 +49,9 @@ _READ_AS = {
 @check.arguments
 def each(
     column: str,
-    at_most: int | Literal["auto"] | None = None,
+    at_most: int | Literal["auto"] | Mapping[str, int] | None = None,
     *,
-    groups: int | None = None,
+    groups: int | Mapping[str, int] | None = None,
     relation: str = "add-remove",
     word: str = "",
     links: Mapping[str, str] | None = None,
@@ -59,7 +59,9 @@ def each(
     """The privacy unit: each distinct value of a column, with all its rows.
 
     Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for
-    it once. `groups` is the number of groups in which a unit usually is. `relation` is "add-remove"
+    it once. `groups` is the number of groups in which a unit usually is. With several private
+    tables both can say it for each: `at_most={"flights": 400, "planes": 1}`; a question is bounded by
+    the tables whose rows it reads, the greatest of a join. `relation` is "add-remove"
     or "replace". `word` is what a unit is called in texts: "patient". `links` says for each table
     without this column whose its rows are: another column, or a foreign key to a private table that
     knows, as in {"orders": "customer", "items": "order_id -> orders.id"}.

@@ -7,7 +7,7 @@ Everything here is public: a person wrote it down, or it comes from a schema. No
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps as quoted
 from typing import Any, NoReturn, Self
@@ -16,9 +16,11 @@ from discreet import check
 from discreet.errors import BadParameter, EngineFailed
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables.data import rules
+from discreet.tables.data.bounds import relation_bound
 from discreet.tables.data.engine import LINKED, ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
+from discreet.tables.data.sums import Relation
 
 __all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "Table"]
 
@@ -163,7 +165,8 @@ class Each:
     `dp.each_row`.
 
     Each unit contributes at most `at_most` rows, or a number that is chosen privately and paid for
-    once ("auto"); and at most `groups` groups, if that is stated.
+    once ("auto"); and at most `groups` groups, if that is stated. Each of the two can be a mapping
+    with a number for each private table.
 
     **Guarantee.** Every release protects all rows with the same value of `column`. The bounds are
     enforced, not trusted: extra rows and groups are down-weighted. A person with two values of
@@ -175,8 +178,8 @@ class Each:
 
     # None means that every row is a unit of its own.
     column: str | None
-    at_most: int | str = 1
-    groups: int | None = None
+    at_most: int | str | Mapping[str, int] = 1
+    groups: int | Mapping[str, int] | None = None
     relation: str = "add-remove"
     # The name of a unit in texts, such as "patient"; by default the name of the column.
     word: str = ""
@@ -192,9 +195,9 @@ class Each:
                 fix='protect=dp.each("patient_id", at_most=20)',
             )
         if self.at_most != "auto":
-            check.whole(at_most=self.at_most)
+            object.__setattr__(self, "at_most", _check_numbers("at_most", self.at_most))
         if self.groups is not None:
-            check.whole(groups=self.groups)
+            object.__setattr__(self, "groups", _check_numbers("groups", self.groups))
         check.choice(RELATIONS, relation=self.relation)
         if self.column is None and (self.at_most != 1 or self.links):
             raise BadParameter(
@@ -214,7 +217,7 @@ class Each:
         'dp.each("patient_id", at_most=20, relation="replace")'
         """
         arguments = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
-        arguments += [] if self.groups is None else [f"groups={self.groups!r}"]
+        arguments += [] if self.groups is None else [f"groups={quoted(self.groups)}"]
         arguments += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
         arguments += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
         links = ", ".join(f"{quoted(table)}: {quoted(way)}" for table, way in self.links)
@@ -225,6 +228,50 @@ class Each:
     def unit(self) -> Unit:
         """The privacy unit as every guarantee states it."""
         return Unit(self.word or self.column or "row", self.relation)
+
+    def row_bound(self, rows: Relation) -> int | None:
+        """The greatest number of rows of a unit in a relation; None if it is chosen privately."""
+        if isinstance(self.at_most, Mapping):
+            return relation_bound(self.at_most, rows)
+        return None if isinstance(self.at_most, str) else self.at_most
+
+    def group_bound(self, rows: Relation) -> int | None:
+        """The number of groups in which a unit is; None if it is not stated."""
+        return relation_bound(self.groups, rows) if isinstance(self.groups, Mapping) else self.groups
+
+
+def _check_numbers(name: str, bounds: Any) -> int | Mapping[str, int]:
+    """A number of rows or groups, or one for each table."""
+    if not isinstance(bounds, Mapping):
+        return check.whole(**{name: bounds})
+    if not bounds:
+        raise BadParameter(
+            "DP104",
+            f"{name} is an empty mapping.",
+            why="it says how much one unit contributes, for each private table.",
+            fix=f'{name}={{"visits": 20}}',
+        )
+    return {
+        rules.word_of(f"{name} of a table", table): check.whole(**{name: bound})
+        for table, bound in bounds.items()
+    }
+
+
+def _check_bounds(protect: Each, private: Sequence[str]) -> None:
+    """Refuse bounds of tables that are not private tables, and a private table without `at_most`."""
+    for name, bounds in (("at_most", protect.at_most), ("groups", protect.groups)):
+        if not isinstance(bounds, Mapping):
+            continue
+        missing = [table for table in private if table not in bounds] if name == "at_most" else []
+        if missing or set(bounds) - set(private):
+            stated = {table: bounds[table] for table in private if table in bounds}
+            complete = stated | dict.fromkeys(missing, max(bounds.values()))
+            raise rules.description_error(
+                f"{name} of {protect.column}",
+                f"it must have a number for each private table ({', '.join(private)}), and for no other.",
+                f"{name}={quoted(complete or dict.fromkeys(private, max(bounds.values())))}",
+                "the noise of a question depends on the bound of the tables that it reads.",
+            )
 
 
 def _check_link(table: Table, link: Link, tables: Mapping[str, Table]) -> None:
@@ -301,6 +348,7 @@ class DescribedTables:
                 "an engine takes 7, 7.0 and '7' for three people, and each would be protected separately.",
             )
 
+        _check_bounds(self.protect, [table.name for table in private])
         for table in private:
             if table.link is not None:
                 _check_link(table, table.link, self.tables)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import html as markup
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +44,15 @@ def facts(data: DescribedTables) -> dict[str, Any]:
         "protects": data.unit.protects,
         "relation": data.unit.relation,
         "column": protect.column,
-        "at_most": protect.at_most,
-        "groups": protect.groups,
+        "at_most": _plain_bounds(protect.at_most),
+        "groups": _plain_bounds(protect.groups),
         "tables": tables,
         **({"views": dict(data.views)} if data.views else {}),
     }
+
+
+def _plain_bounds(bounds: object) -> object:
+    return dict(bounds) if isinstance(bounds, Mapping) else bounds
 
 
 def _column(column: Column) -> dict[str, Any]:
@@ -126,14 +130,22 @@ def protects(data: DescribedTables) -> list[str]:
             f"The number of rows that each {word} may contribute is chosen privately, and paid for once."
         ]
     else:
-        rows = "1 row" if protect.at_most == 1 else f"{protect.at_most} rows"
-        lines += [f"Each {word} contributes at most {rows}; extra rows are down-weighted."]
-    lines += (
-        [f"Each {word} is assumed to be in at most {protect.groups} groups; in more groups it counts less."]
-        if protect.groups
-        else []
-    )
+        lines += [
+            f"Each {word} contributes at most {_of_tables(protect.at_most, 'row')}; extra rows are down-weighted."
+        ]
+    if protect.groups:
+        lines += [
+            f"Each {word} is assumed to be in at most {_of_tables(protect.groups, 'group')}; in more groups it counts less."
+        ]
     return lines
+
+
+def _of_tables(bounds: object, noun: str) -> str:
+    """20 rows, or 400 rows of flights and 1 row of planes."""
+    if isinstance(bounds, Mapping):
+        texts = [f"{_of_tables(bound, noun)} of {table}" for table, bound in bounds.items()]
+        return " and ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
+    return f"{bounds} {noun}{'' if bounds == 1 else 's'}"
 
 
 def missing(data: DescribedTables) -> list[str]:

@@ -266,7 +266,7 @@ def write(data: DescribedTables) -> str:
     lines += [f"engine = {value_text(data.engine.name)}"] if data.engine is not None else []
     if protect.column is not None:
         lines += ["", "[limits]", f"rows_per_unit = {value_text(protect.at_most)}"]
-        lines += [f"groups_per_unit = {protect.groups}"] if protect.groups else []
+        lines += [f"groups_per_unit = {value_text(protect.groups)}"] if protect.groups else []
     links = dict(protect.links)
     for name, table in data.tables.items():
         section = f"tables.{key_text(name)}." if table.private else f"public.{key_text(name)}."

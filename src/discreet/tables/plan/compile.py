@@ -148,10 +148,15 @@ class TableMechanism(Mechanism):
         return errors_by_column
 
     def variant(
-        self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
+        self,
+        question: Question | None = None,
+        spend: Spend | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
     ) -> TableMechanism:
-        """The mechanism of another question, spend or `at_most`, for the same data set."""
+        """The mechanism of another question, spend, `at_most` or `groups`, for the same data set."""
         contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
+        contribution = contribution if groups is None else contribution.with_groups(groups)
         return TableMechanism(question or self.question, contribution, spend or self.spend)
 
     def _shown_groups(self, data: Dataset) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
@@ -175,7 +180,7 @@ def compile_question(
     **Guarantee.** A question that does not fit the schema is refused here, so before a charge.
     """
     mechanism = TableMechanism(
-        question, Contribution.of(dataset, cap).for_rows(unit_rows(question.rows)), spend
+        question, Contribution.of(dataset, cap, question.rows).for_rows(unit_rows(question.rows)), spend
     )
     # A description can be compiled without an engine, before there are rows.
     if dataset.engine is not None:

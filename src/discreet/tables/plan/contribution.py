@@ -18,6 +18,8 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.privacy.unit import Unit
 from discreet.tables.ask.start import Dataset
+from discreet.tables.data.bounds import private_tables
+from discreet.tables.data.sums import Private, Relation
 
 __all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 
@@ -36,7 +38,8 @@ class Contribution:
     """The contribution bound of one unit: at most `rows` rows, in `groups` groups.
 
     `one_row_per_unit` says that no unit has two rows, so no weight is below one.
-    `stated_groups` is the number of groups in the description, if it states one.
+    `stated_groups` is the number of groups in the description, if it states one. `tables` are the
+    private tables whose rows are bounded, if the data set has several.
     """
 
     rows: int
@@ -44,10 +47,13 @@ class Contribution:
     one_row_per_unit: bool
     unit: Unit
     stated_groups: int | None = None
+    tables: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, dataset: Dataset, cap: int | None = None) -> Contribution:
-        """The bound that the data set states; `cap` is the one chosen where it says "auto"."""
+    def of(cls, dataset: Dataset, cap: int | None = None, rows: Relation | None = None) -> Contribution:
+        """The bound that the data set states for the rows of a question; `cap` is the one chosen where
+        it says "auto".
+        """
         protect = dataset.protect
         if protect.column is None:
             return cls(1, 1, one_row_per_unit=True, unit=dataset.unit)
@@ -58,14 +64,26 @@ class Contribution:
                 why="the contribution bound determines the noise, and choosing it costs budget.",
                 fix="session.sql(…) chooses it first; or state it:  at_most=20",
             )
-        rows = check.whole(at_most=cap if protect.at_most == "auto" else protect.at_most)
-        stated = None if protect.groups is None else check.whole(groups=protect.groups)
-        bound = cls(rows, rows, one_row_per_unit=False, unit=dataset.unit, stated_groups=stated)
-        return bound.with_rows(rows)
+        private = [table.name for table in dataset.tables.values() if table.private]
+        rows = rows or Private(private[0])
+        most = check.whole(at_most=cap if protect.at_most == "auto" else protect.row_bound(rows))
+        bound = cls(
+            most,
+            most,
+            one_row_per_unit=False,
+            unit=dataset.unit,
+            stated_groups=protect.group_bound(rows),
+            tables=private_tables(rows) if len(private) > 1 else (),
+        )
+        return bound.with_rows(most)
 
     def with_rows(self, rows: int) -> Contribution:
         """The bound for another `at_most`; a unit is in at most as many groups as it has rows."""
         return replace(self, rows=rows, groups=min(rows, self.stated_groups or rows))
+
+    def with_groups(self, groups: int) -> Contribution:
+        """The bound for another number of groups."""
+        return replace(self, stated_groups=groups).with_rows(self.rows)
 
     def for_rows(self, most: int | None) -> Contribution:
         """The bound for rows of which no unit has more than `most`; None if nothing is known."""

@@ -233,10 +233,10 @@ def _tables(mechanism: TableMechanism) -> str:
     """How many tables are released together, in words."""
     (stage,) = mechanism.stages
     assert isinstance(stage, CubeStage)
-    system = stage.strategy.layout.system
-    rows = sum(map(system.cells, system.sets))
-    several = f"{len(system.sets)} table{'s' if len(system.sets) > 1 else ''}"
-    more = len(system.closure) - len(system.sets)
+    shape = stage.strategy.shape
+    rows = sum(map(shape.size, shape.shown))
+    several = f"{len(shape.shown)} table{'s' if len(shape.shown) > 1 else ''}"
+    more = len(shape.closure) - len(shape.shown)
     follows = f"; {more} more follow from them for free" if more else ""
     return f"{several} with {rows} public groups, all of them shown{follows}"
 
@@ -246,7 +246,7 @@ def _cheaper(mechanism: TableMechanism) -> Iterator[str]:
     yield from _without_one_aggregate(mechanism)
     yield from _other_noise(mechanism)
     yield from _total_instead_of_groups(mechanism)
-    yield from _fewer_rows(mechanism)
+    yield from _tighter_bounds(mechanism)
 
 
 def _without_one_aggregate(mechanism: TableMechanism) -> Iterator[str]:
@@ -309,25 +309,30 @@ def _error_alone(mechanism: TableMechanism, total: Aggregate) -> float:
         return math.inf
 
 
-def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
-    """Half the contribution bound, if some columns gain by it; a count of units does not."""
+def _tighter_bounds(mechanism: TableMechanism) -> Iterator[str]:
+    """Half of each contribution bound that makes some columns better and none worse."""
     contribution = mechanism.scope.contribution
-    if contribution.one_row_per_unit or contribution.rows < 2:
+    if contribution.one_row_per_unit:
         return
-    half = (contribution.rows + 1) // 2
-    ratios = _error_ratios(mechanism, rows=half)
-    better = {name: ratio for name, ratio in ratios.items() if ratio < _WORTH}
-    if not better or _greatest(ratios) > 1:
-        return
-    which = (
-        "all margins of error"
-        if len(better) == len(ratios)
-        else f"the margin of error of {', '.join(better)}"
-    )
-    yield (
-        f"with at_most={half} instead of {contribution.rows} {which} would be about {_percent(_greatest(better))} of this, "
-        f"but rows of one {contribution.unit.protects} beyond {half} would be down-weighted."
-    )
+    unit, tables = contribution.unit.protects, " and ".join(contribution.tables)
+    where = f" for {tables}" if tables else ""
+    bounds = {"at_most": contribution.rows}
+    # With as many groups as rows, the bound on rows is the one to change.
+    if mechanism.question.keys and contribution.groups < contribution.rows:
+        bounds["groups"] = contribution.groups
+    for name, bound in bounds.items():
+        half, is_rows = (bound + 1) // 2, name == "at_most"
+        ratios = _error_ratios(mechanism, rows=half if is_rows else None, groups=None if is_rows else half)
+        better = {column: ratio for column, ratio in ratios.items() if ratio < _WORTH}
+        if bound < 2 or not better or _greatest(ratios) > 1:
+            continue
+        every = len(better) == len(ratios)
+        which = "all margins of error" if every else f"the margin of error of {', '.join(better)}"
+        more = f"rows of one {unit} beyond {half}" if is_rows else f"one {unit} in more than {half} groups"
+        yield (
+            f"with {name}={half}{where} instead of {bound} {which} would be about {_percent(_greatest(better))} of this, "
+            f"but {more} would be down-weighted."
+        )
 
 
 def _error_ratios(
@@ -335,10 +340,11 @@ def _error_ratios(
     question: Question | None = None,
     spend: Spend | None = None,
     rows: int | None = None,
+    groups: int | None = None,
 ) -> dict[str, float]:
     """The error of a variant by that of the question, for each common column; {} if refused."""
     try:
-        new = mechanism.variant(question, spend, rows).expected_errors()
+        new = mechanism.variant(question, spend, rows, groups).expected_errors()
     except DiscreetError:
         return {}
     old = mechanism.expected_errors()

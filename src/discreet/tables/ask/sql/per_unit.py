@@ -314,8 +314,7 @@ def _sum_column(of: Expr, row_bound: int | None) -> Column:
 
 def most_rows_of(rows: SelectedRows) -> int | None:
     """The number of rows that a unit contributes at most; None if it is chosen privately."""
-    row_bound = rows.scope.dataset.protect.at_most
-    return row_bound if isinstance(row_bound, int) else None
+    return rows.scope.dataset.protect.row_bound(rows.relation)
 
 
 def quoted_column(name: str, table: str) -> exp.Expression:
