@@ -116,7 +116,9 @@ def _least_mu(excess: Callable[[float], float], top: float) -> float:
 
 
 def _enough(excess: Callable[[float], float], low: float, high: float) -> float:
-    """A μ that is enough on an interval: both curves fall, so δ at its beginning against δ_μ at its end."""
+    """A μ that is enough on an interval: both curves fall, so δ at its beginning against δ_μ at its
+    end.
+    """
     return needed_mu(high, excess(low))
 
 
