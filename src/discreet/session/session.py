@@ -30,6 +30,7 @@ from discreet.session.account import (
 from discreet.session.compiler import QuestionCompiler, answer_from
 from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
 from discreet.session.response import ResponseTime, at_response_time
+from discreet.session.suggestions import suggest, with_cut_off_notes
 from discreet.session.validate import (
     OWN_KEYS,
     Askable,
@@ -52,6 +53,7 @@ from discreet.tables.plan.spend import Spend
 if TYPE_CHECKING:
     from discreet.tables.ask.sql import ParsedQuestion
     from discreet.tables.plan.steps import TwoSteps
+    from discreet.tables.plan.suggest import BoundsSuggestion
 
 __all__ = ["Session"]
 
@@ -64,6 +66,7 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
     "discreet.tables.plan.steps",
+    "discreet.tables.plan.suggest",
 )
 #: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
 _PILOT_EPSILON = 0.05
@@ -326,6 +329,28 @@ class Session:
         return None if mechanism is None else mechanism.guarantee
 
     @check.arguments
+    @at_response_time
+    def suggest_bounds(
+        self, table: str | None = None, columns: Sequence[str] = (), *, epsilon: float
+    ) -> BoundsSuggestion:
+        """Bounds with about the least error for a private table, and how much the declared ones cut off.
+
+        The number of rows of a unit and, for each of `columns`, its greatest and its least value are counted in noisy
+        histograms. `at_most` and the bounds are those at which bias and the noise of later questions at this ε are about
+        equal. Later answers note the shares of rows and of values that the declared bounds cut off.
+
+        **Guarantee.** All histograms together cost ε, and are charged before they are drawn. Each is paid once: what the ledger
+        has is shown again for nothing, and what is missing costs the whole ε.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.suggest_bounds("adult", ["age"], epsilon=0.1).at_most
+        1
+        """
+        return suggest(self._compiler, table, columns, epsilon)
+
+    @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
         """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own. Pay before you draw.
 
@@ -449,7 +474,7 @@ class Session:
                     self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0]
                 )
                 raise propose_smaller_cost(refusal, self._account, spend, compile_at) from None
-        return answer_from(settled)
+        return with_cut_off_notes(self._compiler, question, answer_from(settled))
 
     def _answer_by_error(
         self, question: Question, key: str | None, error: str | float, **options: Any
@@ -465,7 +490,8 @@ class Session:
         entry = self._account.find(key, text, None)
         if entry is not None:
             refuse_not_drawn(entry.answer)
-            return answer_from(SettledAnswer(entry.answer, entry.receipt))
+            stored = answer_from(SettledAnswer(entry.answer, entry.receipt))
+            return with_cut_off_notes(self._compiler, question, stored)
         from discreet.tables.answer.arrange import arrange
         from discreet.tables.plan.steps import LastStep
 
