@@ -49,7 +49,7 @@ def test_bounds_are_suggested_near_the_best():
     assert found.bounds["cost"][0] <= 4
     assert 320 <= found.bounds["cost"][1] <= 512
     assert -64 <= found.bounds["shift"][0] <= -60
-    assert -12 <= found.bounds["shift"][1] <= -8
+    assert -12 <= found.bounds["shift"][1] <= 0
     # Of the rows beyond three: 5 + 4 + 3 + 2 + 1 of 36. Of the people those with more than 200: 49 of 100.
     assert found.beyond == pytest.approx(15 / 36, abs=0.05)
     assert found.clipped["cost"] == pytest.approx(0.49, abs=0.05)
@@ -205,4 +205,6 @@ def test_a_suggested_bound_has_the_least_loss_among_the_edges(noise):
             sum(many * max(0, upper - end) for many, upper in zip(counts, uppers, strict=True)) + noise * end
         )
 
-    assert found == (1, max(2, min((2, 4, 8, 16), key=loss) - 1))
+    high = max(2, min((2, 4, 8, 16), key=loss) - 1)
+    # 0 is taken for an end that is near it.
+    assert found == (0 if high > 2 else 1, high)

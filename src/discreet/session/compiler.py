@@ -106,8 +106,8 @@ class QuestionCompiler:
             return None
         from discreet.tables.plan.cap import CapMechanism
 
-        tenth = _tenth(spend)
-        return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))
+        epsilon = tenth(spend)
+        return CapMechanism(self.data, epsilon=epsilon, noise=1 / (10 * epsilon))
 
     @property
     def _bound_key(self) -> str:
@@ -135,6 +135,6 @@ def answer_from(settled: SettledAnswer) -> Answer:
     return answer.with_receipt(settled.receipt, notes=notes)
 
 
-def _tenth(spend: Spend) -> float:
+def tenth(spend: Spend) -> float:
     """A tenth of what the first question costs."""
     return float(f"{spend.size / 10:.6g}")

@@ -27,10 +27,20 @@ from discreet.session.account import (
     adding_spent,
     refuse_not_drawn,
 )
-from discreet.session.compiler import QuestionCompiler, answer_from
+from discreet.session.compiler import QuestionCompiler, answer_from, tenth
 from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
 from discreet.session.response import ResponseTime, at_response_time
-from discreet.session.suggestions import suggest, with_cut_off_notes
+from discreet.session.suggestions import (
+    draw_histograms,
+    needed_columns,
+    refuse_unchosen,
+    suggest,
+    unchosen_columns,
+    unchosen_note,
+    with_assumed_bounds,
+    with_chosen_bounds,
+    with_cut_off_notes,
+)
 from discreet.session.validate import (
     OWN_KEYS,
     Askable,
@@ -128,6 +138,7 @@ class Session:
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
+        self._take_chosen_bounds()
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -164,14 +175,19 @@ class Session:
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
+        asked, assumed, needed = self._parse_assuming(text, parameters)
         cost: dict[str, Any] = {**asked.options, **stated}
         if asked.explain:
             raise _explain_error(asked.question, cost)
-        return self.release(asked.question, key=key, **cost)
+        if not needed:
+            return self.release(asked.question, key=key, **cost)
+        self._choose_bounds(asked.question, assumed, needed, cost)
+        with adding_spent("what choosing bounds cost"):
+            refuse_unchosen(self.data, needed)
+            return self.release(_parse(text, self.data, parameters).question, key=key, **cost)
 
     @overload
     def release(self, question: Mechanism, data: object, *, key: str | None = None) -> Release: ...
@@ -296,8 +312,9 @@ class Session:
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
         cost: dict[str, Any] = {**stated}
+        needed: Mapping[str, Sequence[str]] = {}
         if isinstance(question, str):
-            parsed = _parse(question, self.data, parameters)
+            parsed, _, needed = self._parse_assuming(question, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
             asked = question_of(question)
@@ -308,7 +325,7 @@ class Session:
         mechanism = self._compiler.compile(asked, spend, bound)
         preview = mechanism.preview()
         closing = self._account.closing_notes(mechanism.guarantee)
-        notes = [note for note in (first, assumed, *closing) if note]
+        notes = [note for note in (first, assumed, unchosen_note(needed), *closing) if note]
         return replace(preview, notes=(*notes, *preview.notes))
 
     @check.arguments
@@ -348,7 +365,9 @@ class Session:
         >>> session.suggest_bounds("adult", ["age"], epsilon=0.1).at_most
         1
         """
-        return suggest(self._compiler, table, columns, epsilon)
+        suggestion = suggest(self._compiler, table, columns, epsilon)
+        self._take_chosen_bounds()
+        return suggestion
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
@@ -440,6 +459,48 @@ class Session:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise Ledger.no_copies()
+
+    # --- bounds="auto" -------------------------------------------------------------------------------
+
+    def _take_chosen_bounds(self) -> None:
+        """Describe the columns with bounds="auto" by the bounds that the ledger has."""
+        self.data = with_chosen_bounds(self._compiler)
+        self._compiler = replace(self._compiler, data=self.data)
+
+    def _parse_assuming(
+        self, text: object, parameters: Sequence[Value]
+    ) -> tuple[ParsedQuestion, Dataset, Mapping[str, Sequence[str]]]:
+        """A question, the data set that it was parsed for, and the columns whose bounds that assumes."""
+        try:
+            return _parse(text, self.data, parameters), self.data, {}
+        except BadParameter:
+            if not unchosen_columns(self.data):
+                raise
+            assumed = with_assumed_bounds(self.data)
+            parsed = _parse(text, assumed, parameters)
+            needed = needed_columns(self.data, parsed.question)
+            if not needed:
+                raise
+        return parsed, assumed, needed
+
+    def _choose_bounds(
+        self, asked: Question, assumed: Dataset, needed: Mapping[str, Sequence[str]], cost: dict[str, Any]
+    ) -> None:
+        """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused.
+
+        For a question that is asked by its error they cost as much as its first steps may.
+        """
+        compiler = replace(self._compiler, data=assumed)
+        bound, epsilon = compiler.bound_or_assumed()[0], _PILOT_EPSILON
+        if "error" in cost:
+            compiler.least_spend(asked, bound, **cost)
+        else:
+            spend = spend_of(cost)
+            compiler.compile(asked, spend, bound)
+            epsilon = tenth(spend)
+        for table, columns in needed.items():
+            draw_histograms(self._compiler, table, columns, epsilon / len(needed))
+        self._take_chosen_bounds()
 
     # --- charge, then draw ---------------------------------------------------------------------------
 

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet import check
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, RefusedQuestion
 from discreet.ledger import Charge
 from discreet.session.account import COST_OF_ANSWER, PendingAnswer, parse_value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data.bounds import private_tables
 from discreet.tables.data.expr import leaves
+from discreet.tables.data.sums import inner_relations, relation_expressions
+
+#: The bounds that previews assume before they are chosen, and how much more a question costs than
+#: the choice of its bounds.
+ASSUMED_BOUNDS, _TIMES_CHOICE = (0, 1000), 10
 
 if TYPE_CHECKING:
     from discreet.session.compiler import QuestionCompiler
@@ -86,6 +92,95 @@ def find_histogram(compiler: QuestionCompiler, table: str, column: str | None) -
     """The histogram that the ledger stores; None if it was not paid for."""
     entry = compiler.account.ledger.find_for_all(_key(compiler, table, column))
     return None if entry is None else parse_value(entry.answer)
+
+
+def unchosen_columns(data: Dataset) -> list[tuple[str, str]]:
+    """The table and the name of each column whose bounds are "auto" and not chosen yet."""
+    return [
+        (table.name, name)
+        for table in data.tables.values()
+        for name, column in table.columns.items()
+        if column.auto and column.bounds is None
+    ]
+
+
+def with_bounds(data: Dataset, chosen: Mapping[tuple[str, str], tuple[float, float]]) -> Dataset:
+    """The data set with bounds for some columns."""
+    tables = {
+        table.name: replace(
+            table,
+            columns={
+                name: replace(column, bounds=chosen.get((table.name, name), column.bounds))
+                for name, column in table.columns.items()
+            },
+        )
+        for table in data.tables.values()
+    }
+    return replace(data, tables=tables) if chosen else data
+
+
+def with_assumed_bounds(data: Dataset) -> Dataset:
+    """The data set with bounds that previews assume where none are chosen yet."""
+    return with_bounds(data, dict.fromkeys(unchosen_columns(data), ASSUMED_BOUNDS))
+
+
+def with_chosen_bounds(compiler: QuestionCompiler) -> Dataset:
+    """The data set with all bounds that the ledger has."""
+    from discreet.tables.plan.suggest import suggest_bounds
+
+    chosen = {}
+    for table, column in unchosen_columns(compiler.data):
+        histogram = find_histogram(compiler, table, column)
+        if histogram is None:
+            continue
+        # The same noise for all who read the histogram: that of questions at ten times its cost.
+        suggestion = suggest_bounds(
+            compiler.data, table, {column: histogram}, noise=histogram["scale"] / 2 / _TIMES_CHOICE
+        )
+        if (bounds := suggestion.bounds[column]) is not None:
+            chosen[table, column] = bounds
+    return with_bounds(compiler.data, chosen)
+
+
+def needed_columns(data: Dataset, question: Question) -> dict[str, list[str]]:
+    """The columns of each table whose bounds a question may need and that are not chosen yet."""
+    operands = [each.of for each in question.aggregates] + [key.of for key in question.keys]
+    expressions = [of for of in operands if of is not None]
+    tables, relations = private_tables(question.rows), [question.rows]
+    while relations:
+        rows = relations.pop()
+        expressions += relation_expressions(rows)
+        relations += inner_relations(rows)
+    read = {leaf.column for of in expressions for leaf in leaves(of)}
+    needed: dict[str, list[str]] = {}
+    for table, column in unchosen_columns(data):
+        if table in tables and column in read:
+            needed.setdefault(table, []).append(column)
+    return needed
+
+
+def unchosen_note(needed: Mapping[str, Sequence[str]]) -> str:
+    """The note of a preview that assumes bounds."""
+    if not needed:
+        return ""
+    names = ", ".join(f"{table}.{column}" for table, columns in needed.items() for column in columns)
+    low, high = ASSUMED_BOUNDS
+    return (
+        f"The bounds of {names} are not chosen yet: these figures assume {low} to {high}. The first answer chooses them, for a"
+        " tenth of its cost on top."
+    )
+
+
+def refuse_unchosen(data: Dataset, needed: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a question whose bounds were paid for, and could not be chosen."""
+    for table, column in unchosen_columns(data):
+        if column in needed.get(table, ()):
+            raise RefusedQuestion(
+                "DP706",
+                f"no bounds could be chosen for {column}: too few units have values.",
+                why="at this cost the noise hides how large the values are; the choice is paid once.",
+                fix=f"CLAMP({column}, 0, 500)   in the question",
+            )
 
 
 def with_cut_off_notes(compiler: QuestionCompiler, question: Question, answer: Answer) -> Answer:

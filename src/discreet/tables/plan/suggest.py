@@ -260,6 +260,8 @@ def _bounds_of(table: Table, column: str, histogram: Histogram, noise: float) ->
     # Bin j has the values from edges[j - 1] up to below edges[j].
     high = _end(greatest, (*edges, 2 * edges[-1]), noise, upward=True) - (kind.places == 0)
     low = _end(least, (2 * edges[0], *edges), noise, upward=False)
+    # Noise hides bins with few units at an end; up to 0 they cost little.
+    low, high = (0 if 0 < 2 * low < high else low), (0 if low < 2 * high < 0 else high)
     low, high = max(low, -WIDEST), min(high, WIDEST)
     high = max(high, low + 1)
     scale = 2**kind.places
