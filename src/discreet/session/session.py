@@ -31,6 +31,7 @@ from discreet.session.compiler import QuestionCompiler, answer_from, tenth
 from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.suggestions import (
+    cut_off,
     draw_histograms,
     needed_columns,
     refuse_unchosen,
@@ -62,6 +63,7 @@ from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
     from discreet.tables.ask.sql import ParsedQuestion
+    from discreet.tables.plan.explain import ErrorExplanation
     from discreet.tables.plan.steps import TwoSteps
     from discreet.tables.plan.suggest import BoundsSuggestion
 
@@ -75,6 +77,7 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
+    "discreet.tables.plan.explain",
     "discreet.tables.plan.steps",
     "discreet.tables.plan.suggest",
 )
@@ -327,6 +330,42 @@ class Session:
         closing = self._account.closing_notes(mechanism.guarantee)
         notes = [note for note in (first, assumed, unchosen_note(needed), *closing) if note]
         return replace(preview, notes=(*notes, *preview.notes))
+
+    @check.arguments
+    def explain_error(
+        self,
+        question: Askable | str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        answer: Answer | None = None,
+        parameters: Sequence[Value] = (),
+    ) -> ErrorExplanation:
+        """How much of the error of a question is noise, contribution bound, clipping and suppression; and which changes
+        would halve it, with the new margin beside the old.
+
+        What the bounds cut off is known after `suggest_bounds`. With the `answer` to the question it is stated in its units.
+
+        **Guarantee.** No row is read and nothing is spent.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> explanation = session.explain_error("SELECT COUNT(*) FROM adult", epsilon=0.1)
+        >>> str(explanation.rewrites[0])
+        'epsilon=0.2: count ±15 instead of ±30'
+        """
+        from discreet.tables.plan.explain import explain_error
+
+        spend = spend_of(question_cost(epsilon=epsilon, delta=delta, rho=rho))
+        asked = (
+            self._parse_assuming(question, parameters)[0].question
+            if isinstance(question, str)
+            else question_of(question)
+        )
+        mechanism = self._compiler.compile(asked, spend, self._compiler.bound_or_assumed()[0])
+        return explain_error(mechanism, cut_off(self._compiler, asked), answer)
 
     @check.arguments
     def bound_guarantee(

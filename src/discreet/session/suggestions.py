@@ -31,6 +31,7 @@ ASSUMED_BOUNDS, _TIMES_CHOICE = (0, 1000), 10
 
 if TYPE_CHECKING:
     from discreet.session.compiler import QuestionCompiler
+    from discreet.tables.plan.explain import CutOff
     from discreet.tables.plan.suggest import BoundsMechanism, BoundsSuggestion, Histogram
 
 
@@ -190,12 +191,27 @@ def with_cut_off_notes(compiler: QuestionCompiler, question: Question, answer: A
 
 
 def _cut_off_notes(compiler: QuestionCompiler, question: Question) -> tuple[str, ...]:
+    unit = compiler.data.unit.protects
+    return tuple(note for found in _suggestions(compiler, question) for note in found.notes(unit))
+
+
+def cut_off(compiler: QuestionCompiler, question: Question) -> CutOff:
+    """What the ledger has on the rows and the values that the bounds cut off of a question."""
+    from discreet.tables.plan.explain import CutOff
+
+    found = _suggestions(compiler, question)
+    beyond = [suggestion.beyond for suggestion in found if suggestion.beyond is not None]
+    clipped = {column: share for suggestion in found for column, share in suggestion.clipped.items()}
+    return CutOff(max(beyond, default=None), clipped)
+
+
+def _suggestions(compiler: QuestionCompiler, question: Question) -> list[BoundsSuggestion]:
+    """What was released about the tables and the columns of a question."""
     from discreet.tables.plan.suggest import suggest_bounds
 
-    data = compiler.data
-    notes: list[str] = []
+    found = []
     for table in private_tables(question.rows):
-        described = data.tables.get(table)
+        described = compiler.data.tables.get(table)
         if described is None:
             continue
         read = [
@@ -205,9 +221,8 @@ def _cut_off_notes(compiler: QuestionCompiler, question: Question) -> tuple[str,
         stored = {column: find_histogram(compiler, table, column) for column in wanted}
         histograms = {column: histogram for column, histogram in stored.items() if histogram is not None}
         if histograms:
-            suggestion = suggest_bounds(data, table, histograms, noise=1.0)
-            notes += suggestion.notes(data.unit.protects)
-    return tuple(notes)
+            found.append(suggest_bounds(compiler.data, table, histograms, noise=1.0))
+    return found
 
 
 def _key(compiler: QuestionCompiler, table: str, column: str | None) -> str:

@@ -10,6 +10,7 @@
     selection.py                      groups with private keys
     cap.py, suggest.py                at_most="auto"; bounds chosen privately, and what they cut off
     accuracy.py, steps.py, preview.py from an error to a cost, and back
+    explain.py                        where an error comes from
 
 Imports `data`, `ask` and `answer`. The engine that counts is handed in with the data set.
 """
