@@ -36,7 +36,7 @@ import report as tables  # noqa: E402
 
 from discreet import privacy  # noqa: E402
 from discreet.errors import OverBudget  # noqa: E402
-from discreet.ledger import Ledger, Limit, chain  # noqa: E402
+from discreet.ledger import Asker, Ledger, Limit, chain  # noqa: E402
 from tests.ledger.workers import writing  # noqa: E402
 from tests.postgres import missing, server  # noqa: E402
 
@@ -149,6 +149,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 GAUSSIAN = privacy.gaussian(noise=1e5)
 LIFE = Limit.filter(epsilon=5, delta=1e-5)
+HALVES = {"ana": 0.5, "bo": 0.5}
 VERIFIED = (
     ("ε", "pure", Limit.filter(epsilon=1), privacy.pure(1e-6), False),
     ("ε", "pure, with answers", Limit.filter(epsilon=1), privacy.pure(1e-6), True),
@@ -165,6 +166,20 @@ VERIFIED = (
         "(ε, δ), each month and for life",
         "Gaussian",
         Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=LIFE),
+        GAUSSIAN,
+        False,
+    ),
+    (
+        "(ε, δ), allocations",
+        "Gaussian",
+        Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES),
+        GAUSSIAN,
+        False,
+    ),
+    (
+        "the same, each month and for life",
+        "Gaussian",
+        Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=LIFE, analysts=HALVES),
         GAUSSIAN,
         False,
     ),
@@ -208,8 +223,9 @@ def _filled(ledger: Ledger, piece: privacy.Guarantee, rows: int, *, answered: bo
                 what = {"settles": number - 1, "answer": "[17]", "key": last.key}
                 last = chain.next_row(last, "committed", time=chain.now(), state=state.to_dict(), **what)
             else:
-                state = limit.admit(state, cost, now=chain.now())
-                what = said | {"key": f"question {number}"}
+                analyst = ("ana", "bo")[number % 2]
+                state = limit.admit(state, cost, asker=Asker(analyst), now=chain.now())
+                what = said | {"key": f"question {number}", "analyst": analyst}
                 last = chain.next_row(last, "reserved", time=chain.now(), state=state.to_dict(), **what)
             store.append(last)
 

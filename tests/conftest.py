@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,3 +89,18 @@ def _must_be_repeated(item):
             "state how likely it is to fail with tests.chance.may_fail(...), or no_chance(...) if any noise will do",
             pytrace=False,
         )
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may look into.
+
+    It does not lie below the folder of pytest, which every start of pytest closes to other users, so that two
+    that run at the same time would disturb each other.
+    """
+    with tempfile.TemporaryDirectory(prefix="discreet-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        if not all(parent.stat().st_mode & stat.S_IXOTH for parent in folder.parents):
+            pytest.skip("other users may not look into the folder for temporary files")
+        yield folder

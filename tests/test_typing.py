@@ -49,6 +49,8 @@ SLIPS = {
     "dp.Session(data, legder='visits.ledger')": "legder",
     "dp.Sesion(data)": "Sesion",
     "dp.audit(len, [1], [2], trails=300)": "trails",
+    "dp.audit.one_run([True], [1.0], gueses=1)": "gueses",
+    "dp.audit.one_runn(len)": "one_runn",
 }
 RIGHT = """
 answer = session.sql(count, epsilon=0.1, key="monday")
@@ -58,6 +60,8 @@ value = session.release(dp.Laplace(epsilon=1, sensitivity=1), 42, key="monday").
 batch = session.release_batch({"monday": (count, {"epsilon": 0.1}), "week": (data.count(), {"rho": 0.01})})
 rows = batch["monday"].rows()
 refuted: bool = dp.audit(len, [1], [2], trials=300, claim=dp.privacy.pure(1)).refutes()
+bound: float = dp.audit.one_run([True, False], [1.0, 0.0]).epsilon_at_least
+same: bool = dp.audit.audit(len, [1], [2], trials=300).refutes()
 remaining: float = session.budget().remaining_fraction
 print(dp.data.path("adult.toml"), dp.learn, dp.tables, dp.ledger, dp.noise, dp.testing)
 """

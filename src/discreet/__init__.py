@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from discreet import streams as streams
     from discreet import tables as tables
     from discreet import testing as testing
-    from discreet.audit import audit as audit
+    from discreet.audit import CallableAudit
     from discreet.ledger.ledger import Ledger as Ledger
     from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr
@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from discreet.tables.open import each as each
     from discreet.tables.open import each_row as each_row
     from discreet.tables.open import open as open  # noqa: A004 - as a person says it: dp.open(…)
+
+    audit: CallableAudit
 
 __version__ = "0.1.0"
 

@@ -48,6 +48,12 @@ EXPRESSIONS = {
     "leaky_randomized_response(1.0, 1e-7)": privacy.leaky_randomized_response(1.0, 1e-7),
     "parallel(laplace(1), laplace(2))": privacy.parallel(privacy.laplace(1), privacy.laplace(2)),
     "one_of(laplace(1), 2 * laplace(3))": privacy.one_of(privacy.laplace(1), 2 * privacy.laplace(3)),
+    "shuffled(pure(1, relation='replace'), n=100)": privacy.shuffled(
+        privacy.pure(1, relation="replace"), 100
+    ),
+    "gaussian_mixture(1, {0: 0.5, 2: 0.5})": privacy.gaussian_mixture(1, {0: 0.5, 2: 0.5}),
+    "truncated_batches(1, 0.1, batch=20, records=90)": privacy.truncated_batches(1, 0.1, 20, 90),
+    "3 * gaussian(1).allocated(20, times=2)": 3 * privacy.gaussian(1).allocated(20, 2),
     "selected(laplace(10), mean_runs=10)": privacy.selected(privacy.laplace(10), mean_runs=10),
     "1000 * gaussian(1.0).sampled(0.01) + laplace(10)": 1000 * STEP + privacy.laplace(10),
     "laplace(10) + gaussian(1).sampled(rate=0.01) * 1_000": 1000 * STEP + privacy.laplace(10),

@@ -73,6 +73,14 @@ def test_every_facade_name_resolves_on_first_use():
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
 
 
+def test_type_checkers_see_every_name_of_the_audit():
+    package = importlib.import_module("discreet.audit")
+    named = {name for name in vars(package.CallableAudit) if not name.startswith("__")}
+    assert named == set(package.__all__)
+    for name in named:
+        assert getattr(package.CallableAudit, name) is getattr(package, name)
+
+
 def test_a_facade_name_is_the_thing_itself():
     assert discreet.calibrate is importlib.import_module("discreet.privacy.calibrate").calibrate
     assert discreet.Guarantee is importlib.import_module("discreet.privacy.guarantee").Guarantee

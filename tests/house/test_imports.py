@@ -29,7 +29,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "clock": (),
     "tables": ("mechanisms", "streams", "plot", "paths", "extras", "forks"),
     "graphs": ("mechanisms",),
-    "learn": ("mechanisms",),
+    "learn": ("mechanisms", "plot"),
     "ledger": ("privacy", "paths", "forks"),
     "session": ("tables", "graphs", "learn", "ledger", "clock"),
     "plot": ("mechanisms", "paths"),
@@ -48,6 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "ask": ("data",),
     "answer": ("ask", "data", "workloads"),
     "plan": ("answer", "ask", "data", "workloads"),
+    "synthetic": ("plan", "answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
     "__init__": ("answer", "ask", "data"),
@@ -72,7 +73,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),
-    "matplotlib": ("plot", "audit", "tables"),  # `tables` names its types only
+    "matplotlib": ("plot", "audit", "tables", "learn"),  # `tables` and `learn` name its types only
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),

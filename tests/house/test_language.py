@@ -51,7 +51,7 @@ WITHOUT_EXAMPLE: dict[str, str] = {
     "discreet.testing.SeededSource": "for tests; `using` shows it",
 }
 #: Methods and constructors that people know by these adjectives, and a word that is a noun or a verb here.
-KNOWN = {"batched", "bound", "concentrated", "cut", "sampled", "seeded", "selected"}
+KNOWN = {"allocated", "batched", "bound", "concentrated", "cut", "sampled", "seeded", "selected", "shuffled"}
 
 IRREGULAR = {
     *(

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from discreet import learn
+from discreet import learn, testing
 from discreet.errors import DiscreetError
 
 GIVEN: dict[str, Any] = {"epsilon": 50, "delta": 1e-5, "bounds": ([-1, -2], [1, 2])}
@@ -54,6 +55,8 @@ ESTIMATORS = [
     learn.StandardScaler(**GIVEN),
     learn.PCA(1, **GIVEN),
     learn.KMeans(2, **GIVEN),
+    learn.AdditiveClassifier(**GIVEN, classes=[0, 1]),
+    learn.AdditiveRegressor(**GIVEN, **TARGET),
 ]
 
 
@@ -119,3 +122,22 @@ def test_a_fit_that_fails_leaves_nothing_to_answer_with(model: Any) -> None:
         if hasattr(type(model), name):
             with pytest.raises((NotFittedError, AttributeError)):
                 getattr(model, name)(NEW)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_bounds_by_name_are_bounds_by_position(model: Any) -> None:
+    target = Y if hasattr(model, "target_bounds") else (Y > 0).astype(int)
+    frame = pd.DataFrame(X, columns=["height", "width"])
+    released = []
+    for bounds in (GIVEN["bounds"], {"width": (-2, 2), "height": (-1, 1)}, {1: (-2, 2), 0: (-1, 1)}):
+        with testing.seeded(3):
+            copy = clone(model).set_params(bounds=bounds).fit(frame, target)
+        released.append(
+            [np.asarray(getattr(copy, name)(frame[:9])) for name in ANSWERS if hasattr(copy, name)]
+        )
+    for other in released[1:]:
+        assert all(np.array_equal(one, two) for one, two in zip(released[0], other, strict=True))
+    for wrong, code in (({"height": (-1, 1)}, "DP107"), ({"height": (-1, 1), "depth": (0, 1)}, "DP105")):
+        with pytest.raises(DiscreetError) as refused:
+            clone(model).set_params(bounds=wrong).fit(frame, target)
+        assert refused.value.code == code

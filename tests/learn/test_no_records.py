@@ -11,6 +11,8 @@ import pytest
 
 from discreet.learn import (
     PCA,
+    AdditiveClassifier,
+    AdditiveRegressor,
     GaussianNB,
     HuberRegression,
     KMeans,
@@ -38,6 +40,8 @@ ESTIMATORS: list[Any] = [
     KMeans(3, **MONEY, **BOX),
     PCA(2, **MONEY, **BOX),
     StandardScaler(**MONEY, **BOX),
+    AdditiveClassifier(epsilon=9, delta=1e-5, **BOX, classes=[0, 1]),
+    AdditiveRegressor(epsilon=9, delta=1e-5, **BOX, **NUMBERS),
 ]
 
 

@@ -50,6 +50,9 @@ ESTIMATORS = [
     (learn.LinearRegression(**LOOSE, **TARGET), {}),
     (learn.Ridge(**LOOSE, **TARGET), {}),
     (learn.HuberRegression(**LOOSE, **TARGET), {}),
+    (learn.AdditiveClassifier(**LOOSE, classes=[0, 1]), LABELS),
+    (learn.AdditiveClassifier(**LOOSE, classes=[0, 1, 2]), LABELS),
+    (learn.AdditiveRegressor(**LOOSE, **TARGET), {}),
 ]
 
 

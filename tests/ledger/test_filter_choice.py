@@ -195,10 +195,10 @@ def test_the_lead_of_a_row_is_used_and_ends():
     for _ in range(40):
         state, row = limit.pay_best(state, cost)
         assert row.name == "cheap"
-        leads.append(cost.menus[limit._names_in_order][0].lead)
+        leads += cost.menus[limit._names_in_order][0].leads.values()
         state = state.plus({"renyi 2.0": Fraction(1, 100)})
     assert 1 < len({id(lead) for lead in leads}) < 10
-    assert all(lead is None or lead.row.name == "cheap" for lead in leads)
+    assert all(lead.row.name == "cheap" for lead in leads)
 
 
 def test_a_total_at_the_end_of_floats_is_told_by_fractions():
@@ -258,3 +258,56 @@ def test_a_total_that_is_rounded_up_counts_as_rounded():
     rounds = CostRow("rounds", Amounts({"delta": Fraction(0), "epsilon": Fraction(1, 10**39) - dust}))
     assert limit.pay_best(state, menu([stays, rounds])) == exact(limit, state, menu([stays, rounds]))
     assert limit.pay_best(state, menu([stays, rounds]))[1] is rounds
+
+
+def _between(low, high, part):
+    return low if math.inf in (low, high) else low + part * (high - low)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    histories(),
+    st.lists(st.sampled_from([Fraction(0), Fraction(1, 2), WHOLE, WHOLE]), min_size=3, max_size=3),
+)
+def test_a_repetition_is_what_fractions_choose_again_and_again(history, places):
+    limit, costs = history
+    state = limit.start()
+    for cost in costs:
+        paid = limit.pay_best(state, cost)
+        if paid is None:
+            continue
+        state = paid[0]
+        for other in {id(other): other for other in costs}.values():
+            repetition = limit.repetition(state, other)
+            if repetition is not None:
+                places_by_name = zip(state.items(), places, strict=False)
+                later = State(
+                    {
+                        name: _between(of, repetition.until.get(name, of), part)
+                        for (name, of), part in places_by_name
+                    }
+                )
+                assert exact(limit, later, other)[0] == later.plus(repetition.added)
+
+
+def test_a_repetition_ends_before_another_row_is_better():
+    limit = made(Fraction(0), [WHOLE, WHOLE])
+    rows = [
+        CostRow(name, Amounts({"delta": Fraction(0), "epsilon": epsilon, "renyi 2.0": renyi}))
+        for name, epsilon, renyi in [
+            ("first", Fraction(1, 100), Fraction(2, 100)),
+            ("second", Fraction(2, 100), Fraction(1, 100)),
+        ]
+    ]
+    cost = menu(rows)
+    state = State({"delta": Fraction(0), "epsilon": Fraction(0), "renyi 2.0": Fraction(1, 200)})
+    assert limit.pay_best(state, cost)[1] is rows[0]
+    repetition = limit.repetition(state, cost)
+    assert repetition.added == rows[0].amounts
+    assert Fraction(1, 1000) < repetition.until["epsilon"] < Fraction(1, 200)
+    last = State({**state, "epsilon": repetition.until["epsilon"]})
+    assert exact(limit, last, cost)[1] is rows[0]
+    beyond = State({**state, "epsilon": Fraction(1, 100)})
+    assert exact(limit, beyond, cost)[1] is rows[1]
+    assert limit.repetition(beyond, cost) is None, "what led before does not lead here"
+    assert limit.repetition(limit.start(), cost) is None, "nor is it known to lead where less was spent"

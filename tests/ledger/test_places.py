@@ -9,7 +9,6 @@ import os
 import resource
 import shutil
 import sqlite3
-import stat
 import time
 from contextlib import closing
 from pathlib import Path
@@ -32,7 +31,11 @@ NOBODY = 65534
 @pytest.fixture
 def path(tmp_path):
     """A ledger with nine tenths of its limit spent."""
-    made = tmp_path / "a.ledger"
+    return nearly_spent(tmp_path)
+
+
+def nearly_spent(folder):
+    made = folder / "a.ledger"
     with Ledger(made, limit=LIMIT) as ledger:
         for _ in range(9):
             ledger.charge(TENTH)
@@ -236,13 +239,9 @@ def as_nobody(work):
 
 
 @pytest.fixture
-def readable(path):
-    """Everybody may look into its folder."""
-    folder = path.parent
-    while folder != folder.parent and folder.stat().st_uid == os.getuid():
-        folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-        folder = folder.parent
-    return path
+def readable(open_folder):
+    """One in a folder that everybody may look into."""
+    return nearly_spent(open_folder)
 
 
 def told(path):

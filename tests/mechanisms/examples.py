@@ -65,6 +65,8 @@ EXAMPLES: dict[str, Example] = {
     "histogram": (queries.histogram([20.0, 21.0]).laplace(epsilon=1), AGES, AGES[:-1]),
     "mean": (queries.mean((0, 100)).laplace(epsilon=1), AGES, AGES[:-1]),
     "randomized response": (local.RandomizedResponse(epsilon=1, outcomes=4), [0, 1, 2], [0, 1, 3]),
+    "hadamard response": (local.HadamardResponse(epsilon=3, outcomes=40), [0, 1, 2], [0, 1, 39]),
+    "shuffled reports": (local.RandomizedResponse(epsilon=1).shuffled(3), [0, 1, 1], [0, 1, 0]),
     "symmetric unary": (local.SymmetricUnary(epsilon=1, outcomes=4), [0, 1, 2], [0, 1, 3]),
     "then": (m.Laplace(epsilon=1, sensitivity=1).then(abs, error=half_as_wrong), -3.0, -2.0),
     "both": (m.both(m.Laplace(epsilon=1, sensitivity=1), m.Gaussian(rho=0.1, sensitivity=1)), 3.0, 4.0),

@@ -174,6 +174,36 @@ def test_the_number_of_runs_has_the_logarithmic_distribution(mean):
     accepts(counts, lambda k: logarithmic(k, best.gamma), *(lambda k, g=g: logarithmic(k, g) for g in wrong))
 
 
+def tnb(k, gamma, eta):
+    """P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1)."""
+    highest = 200_000
+    at = np.arange(1, highest)
+    logs = np.arange(1, highest + 1) * math.log1p(-gamma)
+    logs[1:] += np.cumsum(np.log((at + eta) / (at + 1)))
+    weights = np.exp(logs)
+    return (weights / weights.sum())[np.asarray(k, int) - 1]
+
+
+@may_fail(4 * ALPHA, "one distribution fits, another does not, for two shapes")
+@pytest.mark.parametrize("eta", [-0.5, 0.5])
+def test_the_number_of_runs_has_the_distribution_of_its_shape(eta):
+    best = select_best(COUNT, abs, mean_runs=4, eta=eta)
+    assert best.guarantee == privacy.selected(COUNT.guarantee, gamma=best.gamma, eta=eta)
+    counts = np.array([best._runs() for _ in range(MANY // 30)])
+    accepts(counts, lambda k: tnb(k, best.gamma, eta), lambda k: tnb(k, best.gamma, eta + 0.3))
+
+
+def test_the_least_shape_is_planned_from_public_numbers():
+    best = select_best(COUNT, abs, mean_runs=10, eta="least", delta=1e-6)
+    plain = select_best(COUNT, abs, mean_runs=10)
+    assert best.eta < 0
+    assert best.guarantee.epsilon(0.0) < plain.guarantee.epsilon(0.0)
+    assert isinstance(best(3).value, int)
+    for eta in (-1, 1.5, "most", math.nan):
+        with pytest.raises(errors.BadParameter):
+            select_best(COUNT, abs, mean_runs=10, eta=eta)
+
+
 def test_gamma_is_rounded_down_from_the_distribution_that_is_drawn():
     for mean in (1.01, 2, 10, 333.3, 1e6):
         best = select_best(COUNT, abs, mean_runs=mean)

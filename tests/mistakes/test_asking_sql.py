@@ -11,6 +11,7 @@ from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 COUNT = "SELECT COUNT(*) FROM visits"
 BY_WARD = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 LOOKED_UP = "FROM visits JOIN wards ON visits.ward = wards.ward"
+JOINED = "JOIN wards ON visits.ward = wards.ward"
 PEOPLE = "SELECT COUNT(DISTINCT patient_id) FROM visits"
 
 
@@ -241,8 +242,8 @@ def asked(two_tables):
         "JOIN patients USING (patient_id)",
         f"{COUNT} JOIN patients USING (patient_id)",
     ),
-    Mistake(f"{COUNT}, wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
-    Mistake(f"{COUNT} CROSS JOIN wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
+    Mistake(f"{COUNT}, wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
+    Mistake(f"{COUNT} CROSS JOIN wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
     Mistake(
         "SELECT COUNT(*) FROM wards",
         "DP703",

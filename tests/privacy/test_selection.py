@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import errors, privacy
-from discreet.privacy.selection import gamma_for, mean_runs
+from discreet.privacy.selection import chance_of_one, gamma_for, mean_runs
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 DISTRIBUTIONS = [
@@ -21,7 +21,16 @@ DISTRIBUTIONS = [
     ([0.3, 0.3, 0.3, 0.1], [0.3, 0.3, 0.4, 0.0]),
     ([0.97, 0.02, 0.01], [0.99, 0.01, 0.0]),
 ]
-COUNTS = [(0.5, 0.0), (0.02, 0.0), (1e-4, 0.0), (0.1, 1.0), (0.01, 0.5), (0.3, 3.0)]
+COUNTS = [
+    (0.5, 0.0),
+    (0.02, 0.0),
+    (1e-4, 0.0),
+    (0.1, 1.0),
+    (0.01, 0.5),
+    (0.3, 3.0),
+    (0.01, -0.5),
+    (1e-3, -0.9),
+]
 
 
 def generating(x, gamma, eta):
@@ -196,6 +205,45 @@ def test_one_of_several_is_the_worst_at_every_point():
 @pytest.mark.parametrize("runs", [1.5, 2, 10, 1000, 1e9])
 def test_gamma_gives_the_mean_that_was_asked_for(runs):
     assert mean_runs(gamma_for(runs)) == pytest.approx(runs, rel=1e-4)
+
+
+def test_a_lesser_shape_costs_less_for_the_same_mean():
+    """Known values, with a mean of 100 runs and of 10."""
+    pure, noisy = privacy.pure(0.5), privacy.gaussian(4.0)
+    found = [privacy.selected(pure, 100, eta=eta).epsilon(1e-6) for eta in (-0.9, -0.5, 0.0, 1.0)]
+    assert found == pytest.approx([0.55, 0.75, 0.999, 1.48], abs=2e-3)
+    found = [privacy.selected(noisy, 10, eta=eta).epsilon(1e-6) for eta in (-0.9, -0.5, 0.0, 1.0)]
+    # Up to what E[K]·δ gives; 1 - E[(1-δ)^K] is less.
+    assert found == pytest.approx([1.2934, 1.4489, 1.5282, 1.6322], abs=1e-3)
+    assert all(ours <= known for ours, known in zip(found, (1.333, 1.449, 1.529, 1.633), strict=True))
+
+
+def test_the_least_shape_runs_more_than_once_often_enough():
+    inner = privacy.gaussian(4.0)
+    least = privacy.selected(inner, mean_runs=10, eta="least")
+    assert least.eta < 0
+    assert 1 - chance_of_one(least.gamma, least.eta) >= 0.5
+    assert least.epsilon(1e-6) <= privacy.selected(inner, mean_runs=10).epsilon(1e-6)
+    rare = privacy.selected(inner, mean_runs=10, eta="least", repeats=0.1)
+    assert rare.eta < least.eta
+    assert rare.epsilon(1e-6) < least.epsilon(1e-6)
+    for mistake in ({"eta": "best"}, {"eta": "least", "repeats": 1.5}, {"eta": "least", "repeats": 0.999}):
+        with pytest.raises(errors.BadParameter):
+            privacy.selected(inner, mean_runs=10, **mistake)
+    with pytest.raises(errors.BadParameter, match="mean_runs"):
+        privacy.selected(inner, gamma=0.1, eta="least")
+
+
+@pytest.mark.parametrize(("gamma", "eta"), COUNTS)
+def test_the_chance_of_one_run(gamma, eta):
+    assert chance_of_one(gamma, eta) == pytest.approx(generating(1e-9, gamma, eta) / 1e-9, rel=1e-5)
+
+
+def test_the_curve_of_a_composition_keeps_its_small_values():
+    """As one pair a composition of rare steps has an error that outweighs its δ."""
+    inner = 100 * privacy.gaussian(1.0).sampled(1e-3)
+    best = privacy.selected(inner, mean_runs=10)
+    assert inner.epsilon(1e-9) < best.epsilon(1e-9) < 2.5 * inner.epsilon(1e-10)
 
 
 def test_bad_parameters_are_refused():

@@ -55,12 +55,18 @@ def stage_of(asked_question, data, spend=SPEND):
     return stage
 
 
+def sparse(stage, sums, feature):
+    """The sums of one feature as the stage hands them to its noise."""
+    shape = stage.strategy.shape
+    width = len(shape.axes) + len(shape.values)
+    return cube.sparse_table(sums, cube.place_cells(shape, sums), feature, width)
+
+
 def shift(stage, person):
     """Everything that is measured of one person alone, in units of the noise on it."""
-    values = tuple(map(cube.key_values, stage.strategy.question.keys))
     sums, numbers = weighted(stage.sums, person), []
     for place, measurement in enumerate(stage.noise.measurements):
-        cells = cube._sparse(sums, values, place)
+        cells = sparse(stage, sums, place)
         for keys, block in measurement.layout.exact_blocks(cells, measurement.multipliers):
             scale = exactly(measurement.scales[keys])
             numbers += [Fraction(int(each)) / scale for each in np.ravel(block)]
@@ -106,10 +112,9 @@ def test_no_replaced_unit_moves_them_further(workload, aggregates):
 
 def laplace_shift(stage, one, other=()):
     """How far two people are apart in everything that is measured, in scales of the noise on it: an ε."""
-    values = tuple(map(cube.key_values, stage.strategy.question.keys))
     total = Fraction(0)
     for place, scales in enumerate(stage.noise.scales):
-        cells = [cube._sparse(weighted(stage.sums, person), values, place) for person in (one, other)]
+        cells = [sparse(stage, weighted(stage.sums, person), place) for person in (one, other)]
         for keys, scale in scales.items():
             tables = [each.totals(keys, stage.noise.system.shape(keys)) for each in cells]
             total += Fraction(int(np.abs(tables[0] - tables[1]).sum())) / exactly(scale)

@@ -47,6 +47,12 @@ SAME = [
     "SUBSTRING(note, 3, 0)",
     "LEFT(note, 1)",
     "LENGTH(note)",
+    "CONCAT(note, '-', ward)",
+    "CASE WHEN note ILIKE 'A%' THEN 1 ELSE 0 END",
+    "CASE WHEN note NOT ILIKE '%E' THEN 1 ELSE 0 END",
+    "CASE WHEN STARTS_WITH(note, '%_') THEN 1 ELSE 0 END",
+    "CASE WHEN ENDS_WITH(note, 'a') THEN 1 ELSE 0 END",
+    "CASE WHEN CONTAINS(note, 'eil') THEN 1 ELSE 0 END",
     "UPPER(ward || 'z')",
     "CASE WHEN LOWER(ward) = 'a' THEN 1 ELSE 0 END",
 ]

@@ -59,12 +59,33 @@ __all__ = [
 ]
 
 
-class _Package(ModuleType):
-    """A package that can be called like its main function."""
+class CallableAudit:
+    """The package as type checkers see `dp.audit`: a function that has all the names of the package."""
 
     # Python 3.11 and 3.12 would leave the first parameter out.
     __signature__ = inspect.signature(audit)
     __call__ = staticmethod(audit)
+
+    AuditReport = AuditReport
+    AuditRoc = AuditRoc
+    Event = Event
+    ExactReport = ExactReport
+    OneRun = OneRun
+    Rate = Rate
+    audit = staticmethod(audit)
+    audit_bits = staticmethod(audit_bits)
+    batched = staticmethod(batched)
+    clopper_pearson = staticmethod(clopper_pearson)
+    dkw = staticmethod(dkw)
+    exact = staticmethod(exact)
+    one_run = staticmethod(one_run)
+    register_pair = staticmethod(register_pair)
+    search = staticmethod(search)
+    worst_pair = staticmethod(worst_pair)
+
+
+class _Package(CallableAudit, ModuleType):
+    """A module that can be called; what it has itself comes before the names of the class."""
 
 
 sys.modules[__name__].__class__ = _Package

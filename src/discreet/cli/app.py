@@ -34,6 +34,7 @@ from discreet.cli.release import release
 from discreet.cli.report import error_object, print_json
 from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
+from discreet.cli.synthesize import synthesize
 from discreet.cli.terminal import print_error
 from discreet.errors import (
     BadDescription,
@@ -92,6 +93,7 @@ add_command(app, "describe", describe)
 add_command(app, "plan", plan)
 add_command(app, "query", query)
 add_command(app, "release", release)
+add_command(app, "synthesize", synthesize)
 add_command(app, "budget", budget)
 app.add_typer(_ledger, name="ledger")
 app.add_typer(_statement, name="statement")

@@ -50,21 +50,31 @@ FUNCTIONS = {
     "leaky_randomized_response": ("both of the last two: ε, δ", "1.0, 1e-7"),
     "parallel": ("one mechanism for each of several disjoint parts", "laplace(1), laplace(2)"),
     "one_of": ("one of several, chosen without the data", "laplace(1), laplace(2)"),
+    "gaussian_mixture": ("Gaussian noise, moves of chance", "1.0, {0: 0.9, 1: 0.1}"),
+    "truncated_batches": (
+        "a Poisson sample cut to a size: noise, rate, batch, records",
+        "1.0, 0.01, 130, 10000",
+    ),
+    "shuffled": (
+        "n shuffled reports of a local randomiser",
+        "pure(1.0, relation='replace'), n=10000",
+    ),
     "selected": ("the best of a random, secret number of runs", "laplace(10), mean_runs=10"),
 }
 #: The methods of a guarantee.
 METHODS = {
     "sampled": ("on a fresh, secret sample of the units: rate, scheme", "0.01"),
+    "allocated": ("each unit in a few secret, random runs of many: steps, times", "100"),
     "group": ("for so many units at once", "3"),
 }
-_COMBINING = {"parallel", "one_of", "selected"}
+_COMBINING = {"parallel", "one_of", "selected", "shuffled"}
 _EXAMPLE = "1000 * gaussian(1.0).sampled(0.01) + laplace(10)"
 _OPEN_EXAMPLE = "1000 * gaussian(?).sampled(0.01)"
 _LONGEST, _DEEPEST = 4_000, 40
 _SAFER = {
     **dict.fromkeys(("noise", "scale"), Safer.MORE),
     **dict.fromkeys(("epsilon", "delta", "rho", "rate"), Safer.LESS),
-    **dict.fromkeys(("count", "size"), Safer.FEWER),
+    **dict.fromkeys(("count", "size", "times"), Safer.FEWER),
 }
 #: What stands for `?` while Python parses the expression; of the same length, so that positions
 #: stay.

@@ -4,6 +4,7 @@
 
     LogisticRegression, LinearSVC                        classification.py   } linear models: glm.py, and the solvers below
     LinearRegression, Ridge, HuberRegression             regression.py       }
+    AdditiveClassifier, AdditiveRegressor                additive.py: one curve for each feature
     GaussianNB, KMeans, PCA, StandardScaler              naive_bayes.py, kmeans.py, pca.py, scaler.py
     tune                                                 tuning.py: the best of several models, paid for
 
@@ -20,6 +21,8 @@ ranges.py        where rows and targets lie inside bounds that are too wide
 minimiser.py     a certified minimiser                                       + output.proof.md
 solvers.py       Problem, FittedWeights, Solver, and the solvers by name: whitened.py, gradient.py,
                  objective.py (+ objective.proof.md), output.py, joint.py, adassp.py
+additive_fit.py  one fit of an additive model                                + additive.proof.md
+bins.py, shapes.py, interactions.py, calibration.py                          its parts
 inference.py     confidence intervals of coefficients                        + inference.proof.md
 arguments.py     calls that do not fit a signature: a coded error
 torch/           training of networks
@@ -36,6 +39,8 @@ from typing import TYPE_CHECKING
 from discreet.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from discreet.learn.additive import AdditiveClassifier as AdditiveClassifier
+    from discreet.learn.additive import AdditiveRegressor as AdditiveRegressor
     from discreet.learn.classification import LinearSVC as LinearSVC
     from discreet.learn.classification import LogisticRegression as LogisticRegression
     from discreet.learn.kmeans import KMeans as KMeans
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
     from discreet.learn.tuning import tune as tune
 
 _HOMES = {
+    "AdditiveClassifier": "additive",
+    "AdditiveRegressor": "additive",
     "GaussianNB": "naive_bayes",
     "HuberRegression": "regression",
     "KMeans": "kmeans",
@@ -61,6 +68,8 @@ _HOMES = {
 }
 
 __all__ = [  # noqa: RUF022 # the order of _HOMES
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "GaussianNB",
     "HuberRegression",
     "KMeans",

@@ -30,7 +30,7 @@ from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
 from discreet.learn.arrays import RowTable
 from discreet.learn.budget import FitBudget, Payer, check_session
-from discreet.learn.inputs import Bounds, Matrix, as_matrix
+from discreet.learn.inputs import Bounds, Matrix, NamedBounds, as_matrix, bounds_pair
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -56,7 +56,7 @@ class EstimatorParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     epsilon: float | None = None
     delta: float | None = None
-    bounds: Bounds | None = None
+    bounds: Bounds | NamedBounds | None = None
     relation: Relation = "add-remove"
     session: Payer | None = None
     unit: str = "record"
@@ -122,6 +122,12 @@ class PrivateEstimator(EstimatorParameters, ABC):
     def _explanation(self) -> list[str]:
         """What was released, in sentences."""
 
+    def _bounds_pair(self, features: int) -> Bounds | None:
+        """The declared bounds, in the order of the columns of the fit."""
+        if self.bounds is None:
+            return None
+        return bounds_pair(self.bounds, list(getattr(self, "feature_names_in_", range(features))))
+
     def _budget(self) -> FitBudget:
         return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
 
@@ -137,7 +143,11 @@ class PrivateEstimator(EstimatorParameters, ABC):
     def _matrix(self, data: Matrix, *, reset: bool) -> RowTable:
         """The features as they lie in memory. Only their shape and their types are validated."""
         matrix = as_matrix(data)
-        named = data if hasattr(data, "columns") else matrix
+        self._check_columns(data if hasattr(data, "columns") else matrix, reset=reset)
+        return matrix
+
+    def _check_columns(self, named: object, *, reset: bool) -> None:
+        """Remember the number and the names of the columns of a fit, or refuse others."""
         try:
             validate_data(self, named, reset=reset, skip_check_array=True)
         # the message speaks of the number and the names of columns, which are public
@@ -148,7 +158,6 @@ class PrivateEstimator(EstimatorParameters, ABC):
                 why="every feature has its own coefficient or bound, which is found by its position.",
                 fix="pass the columns that the model was fitted on, in the same order",
             ) from None
-        return matrix
 
     def _progress_callback(self) -> Progress | None:
         """None without progress, a bar for True, and a function unchanged."""

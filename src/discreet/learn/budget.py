@@ -14,7 +14,7 @@ Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -59,6 +59,8 @@ class FitBudget:
     delta: float
     relation: str
     unit: str
+    #: The fraction of (ε, δ) that may be spent, as Gaussian noise.
+    fraction: float = 1.0
 
     @classmethod
     def of(
@@ -91,7 +93,8 @@ class FitBudget:
     @property
     def noise(self) -> float:
         """Standard deviation over sensitivity of one Gaussian release that takes the whole budget."""
-        return _least_noise(self.epsilon, self.delta, self.relation)
+        whole = _least_noise(self.epsilon, self.delta, self.relation)
+        return whole if self.fraction == 1 else whole / math.sqrt(self.fraction) * _UP
 
     @property
     def mu(self) -> float:
@@ -105,6 +108,10 @@ class FitBudget:
         if not math.fsum(fractions) <= 1 + 1e-9:
             raise ValueError("fractions of a budget add up to more than the budget")
         return tuple(self.noise / math.sqrt(fraction) * _UP for fraction in fractions)
+
+    def part(self, fraction: float) -> FitBudget:
+        """This fraction of the budget. Fractions that add up to at most one compose to the whole."""
+        return replace(self, fraction=self.fraction * fraction)
 
     def gaussian(self, noise: float) -> Guarantee:
         """The guarantee of one release with this multiplier."""

@@ -19,7 +19,7 @@ from discreet.learn.inference import Intervals
 from discreet.learn.inputs import Matrix, Target
 from discreet.learn.losses import Hinge, Logistic, Softmax
 
-__all__ = ["LinearSVC", "LogisticRegression"]
+__all__ = ["LinearSVC", "LogisticRegression", "second_class_probability"]
 
 
 #: Probabilities are corrected in full up to the first clip of a typical slope, and not at all from
@@ -47,7 +47,8 @@ class LogisticRegression(LinearClassifier):
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
       Values outside are clipped. `norm`: the greatest length of a row after each feature was scaled
       to [-1, 1]; longer rows are shortened. One of the two is needed.
     - `classes`: every label that can occur.
@@ -97,7 +98,7 @@ class LogisticRegression(LinearClassifier):
         scores = self.decision_function(X)
         if scores.ndim == 2:
             return np.asarray(softmax(scores, axis=1))
-        second = _second_class_probability(scores, self._fit_.slope)
+        second = second_class_probability(scores, self._fit_.slope)
         return np.stack([1 - second, second], axis=1)
 
     def predict_log_proba(self, X: Matrix) -> Reals:
@@ -107,7 +108,7 @@ class LogisticRegression(LinearClassifier):
             return np.log(self.predict_proba(X))
 
 
-def _second_class_probability(scores: Reals, slope: float | None) -> Reals:
+def second_class_probability(scores: Reals, slope: float | None) -> Reals:
     """P(second class) by a score that was learned with slopes clipped at `slope`.
 
     Where clipping binds, the score s of the best model has σ(-|s|) η = slope (1 - η), η the

@@ -87,7 +87,7 @@ class LinearModel(LinearParameters):
         clipped_targets: Bools | None = None,
     ) -> tuple[Reals, Reals]:
         """Charge and fit: slopes and intercepts on the raw features, one row for each score."""
-        box = Box.of(matrix.shape[1], bounds=self.bounds, norm=self.norm)
+        box = Box.of(matrix.shape[1], bounds=self._bounds_pair(matrix.shape[1]), norm=self.norm)
         solver = solver_for(self.solver, self._solvers, matrix, box)
         problem = Problem(
             box,
@@ -109,7 +109,8 @@ class LinearModel(LinearParameters):
             warnings.warn(_TOO_NOISY, stacklevel=5)
         self._sentences_ = self._fit_explanation(box, solver, problem)
         self._box_ = box
-        self._ends_ = None if self.bounds is None else feature_bounds(self.bounds, matrix.shape[1])
+        pair = self._bounds_pair(matrix.shape[1])
+        self._ends_ = None if pair is None else feature_bounds(pair, matrix.shape[1])
         return box.coefficients(self._fit_.weights.T)
 
     def _penalty(self, box: Box) -> Reals:

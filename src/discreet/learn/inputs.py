@@ -40,7 +40,7 @@ array([[1. , nan],
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
@@ -48,22 +48,30 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.learn.arrays import Bools, Reals, RowTable, Values
+from discreet.learn.arrays import Bools, Ints, Reals, RowTable, Values
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
 __all__ = [
     "Bounds",
+    "ColumnKey",
     "Matrix",
+    "NamedBounds",
     "Target",
     "as_column",
+    "as_columns",
     "as_floats",
     "as_matrix",
     "as_target",
+    "bounds_pair",
     "class_membership",
+    "column_position",
     "declared_classes",
     "feature_bounds",
+    "numeric_column",
+    "numeric_ends",
     "target_interval",
+    "value_numbers",
 ]
 
 
@@ -91,6 +99,11 @@ Matrix: TypeAlias = npt.ArrayLike | FrameLike | SparseLike
 Target: TypeAlias = npt.ArrayLike | FrameLike
 #: The low and the high end, each one number or one number for each feature.
 Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+
+#: A column, by its name or its position.
+ColumnKey: TypeAlias = str | int
+#: The low and the high end of each column, by name or position.
+NamedBounds: TypeAlias = Mapping[ColumnKey, tuple[float, float]]
 
 
 #: Kinds of NumPy types that are numbers, and the beginnings of the names of such types elsewhere.
@@ -139,7 +152,24 @@ def class_membership(y: Target, classes: Values, rows: int) -> Bools:
     out.
     """
     _refuse_another_type(y, classes)
-    labels = as_column(y, rows)
+    return _membership(as_column(y, rows), classes)
+
+
+def value_numbers(column: object, values: Values, name: str | int) -> Ints:
+    """The number of each value of a category among the declared ones; one more for all others."""
+    kind, declared = _label_kind(column), _label_kind(values)
+    if kind and declared and kind != declared:
+        raise BadParameter(
+            "DP104",
+            f"column {name!r} has a type of {kind}, but its declared values are {declared}.",
+            why="no row can equal a value. Every row would count as missing, and the fit would ignore the column at full cost.",
+            fix=f"declare the values of column {name!r} as {kind}, as they are in the data",
+        )
+    is_member = _membership(_column_array(column), values)
+    return np.where(is_member.any(axis=1), is_member.argmax(axis=1), len(values)).astype(np.int64)
+
+
+def _membership(labels: Values, classes: Values) -> Bools:
     if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         # A warning would reveal a label.
         with np.errstate(all="ignore"):
@@ -233,6 +263,34 @@ def as_matrix(values: Matrix) -> RowTable:
             fix="pass at least one column",
         )
     return matrix
+
+
+def as_columns(values: Matrix) -> list[object]:
+    """The columns of a table, each of its own type; not yet read."""
+    _refuse_masked(values)
+    if not sparse.issparse(values) and _is_frame(values):
+        return _frame_columns(values)
+    table = as_floats(as_matrix(values)) if sparse.issparse(values) else _row_array(values)
+    if table.ndim != 2 or not table.shape[1]:
+        # refused by its shape alone
+        as_matrix(np.zeros(table.shape))
+    return [table[:, index] for index in range(table.shape[1])]
+
+
+def numeric_column(column: object, name: str | int) -> Reals:
+    """A column as numbers; what is no number is NaN. A column of another type is refused by its
+    type.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind == "c":
+        _require_numeric_type(column)
+    if not _may_hold_numbers(column):
+        raise BadParameter(
+            "DP104",
+            f"the type of column {name!r} of X must be numeric.",
+            why="every feature is scaled by its bounds, unless its values are declared.",
+            fix=f"categories={{{name!r}: [...]}}, with every value that can occur, or leave the column out",
+        )
+    return as_floats(_as_numbers(_column_array(column)))
 
 
 def as_column(values: Target | None, rows: int) -> Values:
@@ -451,3 +509,59 @@ def target_interval(target_bounds: Bounds | None) -> tuple[float, float]:
         )
     low, high = feature_bounds(target_bounds, 1)
     return float(low[0]), float(high[0])
+
+
+def bounds_pair(bounds: Bounds | NamedBounds, names: Sequence[ColumnKey]) -> Bounds:
+    """Bounds by column as a pair of lists, in the order of the columns; a pair is returned unchanged."""
+    if not isinstance(bounds, Mapping):
+        return bounds
+    ends = numeric_ends(bounds, names, range(len(names)))
+    return [ends[index][0] for index in range(len(names))], [ends[index][1] for index in range(len(names))]
+
+
+def numeric_ends(
+    bounds: Bounds | NamedBounds | None, names: Sequence[ColumnKey], numeric: Sequence[int]
+) -> dict[int, tuple[float, float]]:
+    """The low and the high end of each of the columns at the positions `numeric`."""
+    if not numeric:
+        return {}
+    if bounds is None:
+        raise BadParameter(
+            "DP107",
+            "bounds are missing.",
+            why="every feature is clipped to bounds that are known without looking at the data.",
+            fix=f"bounds={{{names[numeric[0]]!r}: (0, 1), …}}, or bounds=(low, high) for all columns",
+        )
+    if not isinstance(bounds, Mapping):
+        low, high = feature_bounds(bounds, len(names))
+        return {index: (float(low[index]), float(high[index])) for index in numeric}
+    named = {column_position(key, names, "bounds"): ends for key, ends in bounds.items()}
+    missing = [names[index] for index in numeric if index not in named]
+    if missing:
+        raise BadParameter(
+            "DP107",
+            f"bounds are missing for column {missing[0]!r}.",
+            why="every feature is clipped to bounds that are known without looking at the data.",
+            fix=f"add {missing[0]!r}: (0, 1) to bounds, or leave the column out",
+        )
+    out = {}
+    for index in numeric:
+        low, high = feature_bounds(named[index], 1)
+        out[index] = (float(low[0]), float(high[0]))
+    return out
+
+
+def column_position(key: object, names: Sequence[ColumnKey], option: str) -> int:
+    """The position of a column that an option names."""
+    if isinstance(key, int | str) and not isinstance(key, bool):
+        if key in names:
+            return list(names).index(key)
+        if isinstance(key, int) and 0 <= key < len(names):
+            return key
+    listed = ", ".join(repr(name) for name in names[:8])
+    raise BadParameter(
+        "DP105",
+        f"{option} names a column {key!r}, which X does not have.",
+        why=f"the columns of X are {listed}{', …' if len(names) > 8 else ''}.",
+        fix=f"name one of them: {names[0]!r}",
+    )

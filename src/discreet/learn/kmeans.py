@@ -183,7 +183,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
       Sobol points do not depend on the data; they are mapped to a normal distribution with the
       released mean and covariance.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
       `norm`: the greatest distance of a row from their middle. One of the two is needed.
     - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
       public.
@@ -215,7 +216,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         matrix = self._matrix(X, reset=True)
         start = _public_centres(self.init, clusters, matrix.shape[1])
         fraction, constant = (_FRACTION, _CONSTANT) if start is None else (0.0, 0.0)
-        ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=constant)
+        ball = Ball.of(
+            matrix.shape[1], bounds=self._bounds_pair(matrix.shape[1]), norm=self.norm, constant=constant
+        )
         budget, progress = self._budget(), self._progress_callback()
         (step_noise,) = budget.noise_multipliers((1 - fraction) / steps)
         if start is None:

@@ -48,7 +48,8 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
     - `classes`: every label that can occur. `priors`: public probabilities of the classes, in the
       sorted order of the labels; without them the released counts are used.
     - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
@@ -80,7 +81,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         self.classes_ = declared_classes(self.classes)
         priors = _public_priors(self.priors, len(self.classes_))
         matrix = self._matrix(X, reset=True)
-        cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
+        cube, budget = Cube.of(matrix.shape[1], self._bounds_pair(matrix.shape[1])), self._budget()
         is_member = class_membership(y, self.classes_, matrix.shape[0])
         self._charge(budget.gaussian(budget.noise))
         sums = cube.release(matrix, is_member, noise=budget.noise, relation=budget.relation)

@@ -47,7 +47,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that
       they explain; None for all. `whiten`: scale the coordinates to variance 1.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
       `norm`: the greatest distance of a row from their middle. One of the two is needed.
     - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
       public.
@@ -81,7 +82,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         check.flag(whiten=self.whiten)
         matrix = self._matrix(X, reset=True)
         wanted = _component_count(self.n_components, matrix.shape[1])
-        ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=_CONSTANT)
+        ball = Ball.of(
+            matrix.shape[1], bounds=self._bounds_pair(matrix.shape[1]), norm=self.norm, constant=_CONSTANT
+        )
         budget = self._budget()
         self._charge(budget.gaussian(budget.noise))
         moments = ball.release(matrix, noise=budget.noise, budget=budget)

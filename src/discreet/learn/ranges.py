@@ -34,6 +34,8 @@ from discreet.learn.solvers import Problem
 
 __all__ = [
     "NarrowedProblem",
+    "core_range",
+    "count_bins",
     "count_shells",
     "is_regression",
     "length_ratio",
@@ -117,10 +119,10 @@ def row_shells(problem: Problem) -> Ints:
     return total
 
 
-def count_shells(squares: Reals, longest: float) -> Ints:
+def count_shells(squares: Reals, longest: float, shells: int = _SHELLS) -> Ints:
     """How many squared lengths lie in each shell, from the one that ends at the square `longest`."""
-    edges = longest * 2.0 ** -np.arange(1, _SHELLS)
-    return np.bincount((squares[:, None] < edges).sum(axis=1), minlength=_SHELLS).astype(np.int64)
+    edges = longest * 2.0 ** -np.arange(1, shells)
+    return np.bincount((squares[:, None] < edges).sum(axis=1), minlength=shells).astype(np.int64)
 
 
 def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:

@@ -40,7 +40,8 @@ class LinearRegression(LinearRegressor):
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
       Values outside are clipped. `norm`: the greatest length of a row after each feature was scaled
       to [-1, 1]; longer rows are shortened. One of the two is needed.
     - `target_bounds`: the low and the high end of the target. Targets outside are clipped.

@@ -44,7 +44,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature,
+      or `{column: (low, high)}`.
     - `with_mean`: shift to mean 0. `with_std`: scale to variance 1.
     - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
       public.
@@ -74,7 +75,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         check.flag(with_mean=self.with_mean)
         check.flag(with_std=self.with_std)
         matrix = self._matrix(X, reset=True)
-        cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
+        cube, budget = Cube.of(matrix.shape[1], self._bounds_pair(matrix.shape[1])), self._budget()
         self._charge(budget.gaussian(budget.noise))
         one_group = np.ones((matrix.shape[0], 1), bool)
         sums = cube.release(matrix, one_group, noise=budget.noise, relation=budget.relation)

@@ -32,7 +32,7 @@ from discreet.ledger import pinned
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.candidates import Candidates
-from discreet.ledger.costs import Cost, Number, State, read_amount
+from discreet.ledger.costs import Cost, Number, Repetition, State, read_amount
 from discreet.ledger.filter_choice import without_pure_track
 from discreet.ledger.filters import Filter, noise_below
 from discreet.ledger.limit import Limit, how_many_like, over_budget_error
@@ -135,6 +135,31 @@ class AllocatedLimit(Limit):
             short = whole.shortage(state.under(_ALL), cost)
             raise over_budget_error(self.budget(state, asker=asker), short)
         return after.replace_under(_ALL, everybody[0])
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        chosen = self.whole
+        if isinstance(chosen, Candidates):
+            stored = chosen.chosen_filter(state.under(_ALL))
+            if stored is None:
+                return None
+            chosen = stored
+        parts = {
+            prefix: chosen.repetition_within(state.under(prefix), cost, fraction)
+            for prefix, fraction in self._charged_accounts(asker)
+        }
+        own = next(iter(parts.values()))
+        if self.reserved:
+            parts[_ALL] = None if own is None else Repetition(own.added, {})
+        else:
+            parts[_ALL] = chosen.repetition_within(state.under(_ALL), cost)
+        return Repetition.join(parts)
 
     def _begin(self, state: State, cost: Cost, allocations: list[Fraction]) -> tuple[Filter, State]:
         """The filter, and the state with totals of it in every account; the first charge of all chooses it."""

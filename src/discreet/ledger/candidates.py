@@ -36,7 +36,7 @@ from typing import Any
 from discreet.errors import BadParameter, OverBudget
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
-from discreet.ledger.costs import Cost, State, menu
+from discreet.ledger.costs import Cost, Repetition, State, menu
 from discreet.ledger.filters import Filter
 from discreet.ledger.limit import Limit, another_limit_error, as_guarantee, how_many_like
 from discreet.privacy.guarantee import Guarantee
@@ -164,6 +164,17 @@ class Candidates(Limit):
             raise another_limit_error()
         chosen = stored or self.best_filter(cost)
         return chosen.admit(chosen.start() if stored is None else state, self._require_own(cost))
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        chosen = self.chosen_filter(state)
+        return None if chosen is None else chosen.repetition(state, self._require_own(cost))
 
     def budget(
         self,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -31,7 +32,7 @@ Amount = Fraction | float
 GRID = Fraction(1, 1 << 80)
 _ULPS = Fraction(1, 1 << 46)
 #: A total whose denominator has more bits than this is rounded up, to a multiple of `_FINE`.
-_MOST_BITS = 512
+DENOMINATOR_BITS = 512
 _FINE = Fraction(1, 1 << 128)
 
 
@@ -197,35 +198,58 @@ class CostRow:
 class Menu:
     """Rows of which one is paid. It remembers which of them led last, to find the best row faster."""
 
-    __slots__ = ("floats", "lead", "rows")
+    __slots__ = ("floats", "leads", "rows")
 
     def __init__(self, rows: Sequence[CostRow], names: Sequence[str]) -> None:
         self.rows = rows
         #: The amounts of each row as nearby floats, in the order of the names.
         self.floats = [tuple(near_float(row.amounts[name]) for name in names) for row in rows]
-        self.lead: Lead | None = None
+        #: The last lead under each budget, which its totals as floats tell apart.
+        self.leads: dict[tuple[float, ...], Lead] = {}
 
 
 class Lead(NamedTuple):
-    """The best row of a menu, and how long it stays the best.
+    """The best row of a menu under a budget, and how long it stays the best.
 
     `spent` holds the fractions of the totals that were spent when it was found. It is still the
     best row while none of them has grown by more than `reach`.
     """
 
     row: CostRow
-    totals: Sequence[float]
     spent: Sequence[float]
     reach: float
 
-    def holds(self, totals: Sequence[float], spent: Sequence[float]) -> bool:
-        """Whether the row is still the best, now that these fractions of the same totals are spent."""
-        if self.totals is not totals:
-            return False
+    def holds(self, spent: Sequence[float]) -> bool:
+        """Whether the row is still the best, now that these fractions of the totals are spent."""
         for before, after in zip(self.spent, spent, strict=True):
             if before != after and not 0 <= after - before <= self.reach:
                 return False
         return True
+
+
+class Repetition(NamedTuple):
+    """How a limit pays a cost that it has just admitted, if it is charged again and again.
+
+    **Guarantee.** Take any state with the names and at least the amounts of the state for which this
+    was made, in which no amount is above that in `until`, and any time before `ends`. There the limit
+    admits the cost, for the same asker, and adds `added` and nothing else.
+    """
+
+    added: Mapping[str, Amount]
+    until: Mapping[str, Amount]
+    ends: datetime | None = None
+
+    @classmethod
+    def join(cls, parts: Mapping[str, Repetition | None], ends: datetime | None = None) -> Repetition | None:
+        """Several charges at once, each to the amounts under its prefix; None if one of them is None."""
+        added: dict[str, Amount] = {}
+        until: dict[str, Amount] = {}
+        for prefix, part in parts.items():
+            if part is None:
+                return None
+            added |= {prefix + name: amount for name, amount in part.added.items()}
+            until |= {prefix + name: amount for name, amount in part.until.items()}
+        return cls(added, until, ends)
 
 
 @dataclass(frozen=True)
@@ -316,6 +340,6 @@ def unreadable_error(what: str) -> BadDescription:
 
 def _limit_denominator(total: Amount) -> Amount:
     """A total with a denominator of bearable size, rounded up if need be."""
-    if isinstance(total, Fraction) and total.denominator.bit_length() > _MOST_BITS:
+    if isinstance(total, Fraction) and total.denominator.bit_length() > DENOMINATOR_BITS:
         return ceiling(total, _FINE)
     return total

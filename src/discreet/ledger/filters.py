@@ -27,7 +27,7 @@ reaches 99.98 % of it. Which split serves best depends on the questions; see `di
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -45,6 +45,7 @@ from discreet.ledger.costs import (
     CostRow,
     Lead,
     Menu,
+    Repetition,
     State,
     menu,
     near_float,
@@ -79,6 +80,8 @@ _WHOLE = Fraction(1)
 _STEP = Fraction(1, 10)
 #: Rooms that differ by more than this are told apart by floats, if every total is between these two.
 _CLEARLY, _SMALLEST, _GREATEST = 1e-9, 1e-25, 1e290
+#: Of the reach of a lead this part is used, so that roundings do not end it early.
+_NEARLY = 0.99
 #: A row of last resort takes this part of the account.
 _LAST = Fraction(4, 5)
 
@@ -209,6 +212,42 @@ class Filter(Limit):
             raise over_budget_error(self.budget(state), self.shortage(state, cost))
         return payment[0]
 
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        return self.repetition_within(state, cost)
+
+    def repetition_within(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Repetition | None:
+        """How `pay_best` pays a cost again in that fraction of every track.
+
+        Why it holds: `pay_best` takes a row that is the only one of its menu, or leads in it, if the account and some
+        track are open afterwards. The account and one track are open as long as no more is spent than `until` says.
+        A row leads as long as `Lead.holds` confirms it; whatever was spent, what it compares are amounts that were
+        rounded to floats and divided by floats, which keeps their order. So if it confirms the lead in this state and
+        where every amount is that of `until`, it confirms it between the two.
+        """
+        usual = (cost.menus.get(self._names_in_order) or self._split_rows(cost))[0]
+        until: dict[str, Amount] = {}
+        if len(usual.rows) == 1:
+            (row,) = usual.rows
+        else:
+            totals = self._about(fraction)
+            lead = usual.leads.get(totals)
+            reached = None if lead is None else _where_lead_ends(self._names_in_order, state, lead, totals)
+            if lead is None or reached is None:
+                return None
+            row, until = lead.row, reached
+        room = {"delta": fraction * self.leak - row.amounts["delta"]}
+        longest = max(self.tracks, key=lambda track: _times_left(state, row, track, fraction))
+        room[longest.name] = fraction * longest.total - row.amounts[longest.name]
+        until |= {name: min(amount, until.get(name, amount)) for name, amount in room.items()}
+        return Repetition(row.amounts, until) if _is_within(state, until) else None
+
     def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
         """The state after the best row that fits into that fraction of every track, and the row; None if none fits."""
         menus = cost.menus.get(self._names_in_order) or self._split_rows(cost)
@@ -252,15 +291,15 @@ class Filter(Limit):
         its track are at most 1 and have each lost u at most, so its room has lost 3u at most: with 3u < r - s it is
         still the only one left.
         """
-        totals = self._totals if fraction is _WHOLE else self._about(fraction)
+        totals = self._about(fraction)
         if not totals:
             return menu.rows
         if state.keys() != self.names:
             raise another_limit_error()
-        amounts = map(near_float, map(state.__getitem__, self._names_in_order))
-        spent = [amount / total if total else amount for amount, total in zip(amounts, totals, strict=True)]
-        if menu.lead is not None and menu.lead.holds(totals, spent):
-            return (menu.lead.row,)
+        spent = _fractions_spent(map(state.__getitem__, self._names_in_order), totals)
+        lead = menu.leads.get(totals)
+        if lead is not None and lead.holds(spent):
+            return (lead.row,)
         rooms = [_about_room(spent, amounts, totals) for amounts in menu.floats]
         best = max((room for room in rooms if room is not None), default=-math.inf)
         contenders = [
@@ -268,11 +307,13 @@ class Filter(Limit):
         ]
         if len(contenders) == 1 and best > 0:
             second = max([0.0, *(room for room in rooms if room is not None and room < best)])
-            menu.lead = Lead(contenders[0], totals, spent, (best - second - _CLEARLY) / 3)
+            menu.leads[totals] = Lead(contenders[0], spent, (best - second - _CLEARLY) / 3)
         return contenders
 
     def _about(self, fraction: Fraction) -> tuple[float, ...]:
-        """The account and every track, as floats; nothing if one of them is too small or too great for floats."""
+        """That fraction of the account and every track, as floats; nothing if one is too small or too great for floats."""
+        if fraction is _WHOLE:
+            return self._totals
         leak, *sums = (
             near_float(fraction * total) for total in (self.leak, *(track.total for track in self.tracks))
         )
@@ -285,7 +326,8 @@ class Filter(Limit):
 
     @cached_property
     def _totals(self) -> tuple[float, ...]:
-        return self._about(_WHOLE)
+        # another object of the same value, so that it is computed here
+        return self._about(Fraction(1))
 
     def _is_open(self, state: State, fraction: Fraction) -> bool:
         """Whether the account and some track are not overdrawn."""
@@ -434,6 +476,38 @@ def _about_room(spent: Sequence[float], amounts: Sequence[float], totals: Sequen
         return None if spent[0] or amounts[0] else track
     free = 1 - (spent[0] + amounts[0] / totals[0])
     return -math.inf if free < -_CLEARLY or track < -_CLEARLY else free * track
+
+
+def _fractions_spent(spent: Iterable[Amount], totals: Sequence[float]) -> list[float]:
+    """What is spent as fractions of the totals, in floats; where the total is nothing, what is spent."""
+    return [
+        amount / total if total else amount
+        for amount, total in zip(map(near_float, spent), totals, strict=True)
+    ]
+
+
+def _is_within(amounts: Mapping[str, Amount], until: Mapping[str, Amount]) -> bool:
+    return all(amounts[name] <= most for name, most in until.items())
+
+
+def _times_left(state: State, row: CostRow, track: Track, fraction: Fraction) -> Amount:
+    """How often a row fits into what is left of that fraction of a track; -1 if nothing is."""
+    spent, total = state[track.name], fraction * track.total
+    return _how_often(row.amounts[track.name], total - spent) if spent <= total else Fraction(-1)
+
+
+def _where_lead_ends(
+    names: Sequence[str], state: State, lead: Lead, totals: Sequence[float]
+) -> dict[str, Amount] | None:
+    """Amounts up to which the lead of a row holds from this state on; None if it does not hold."""
+    until = {
+        name: math.inf if spent == math.inf else Fraction((spent + _NEARLY * lead.reach) * (total or 1.0))
+        for name, spent, total in zip(names, lead.spent, totals, strict=True)
+    }
+    holds = _is_within(state, until) and all(
+        lead.holds(_fractions_spent(map(amounts.__getitem__, names), totals)) for amounts in (state, until)
+    )
+    return until if holds else None
 
 
 def _part(track: Track, row: CostRow, room: Amount) -> float:

@@ -28,7 +28,7 @@ from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBud
 from discreet.exact import bisect_whole
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
-from discreet.ledger.costs import Amount, Cost, CostRow, Number, State, unreadable_error
+from discreet.ledger.costs import Amount, Cost, CostRow, Number, Repetition, State, unreadable_error
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -128,6 +128,17 @@ class Limit(ABC):
 
         `asker` names whose allocations are charged; `now` is the public time, for limits with windows.
         """
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        """How `admit` pays a cost again that it has just paid, in this state and later ones; None if that is not known."""
+        return None
 
     @abstractmethod
     def budget(

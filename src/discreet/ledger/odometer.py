@@ -35,7 +35,18 @@ from discreet.exact import binary_above, exactly
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import GRID, Amount, Cost, CostRow, Number, State, ceiling, menu, read_amount
+from discreet.ledger.costs import (
+    GRID,
+    Amount,
+    Cost,
+    CostRow,
+    Number,
+    Repetition,
+    State,
+    ceiling,
+    menu,
+    read_amount,
+)
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget_error, pay_row
 from discreet.ledger.pricing import Track
 from discreet.privacy.guarantee import Guarantee
@@ -130,6 +141,20 @@ class Odometer(Limit):
             raise over_budget_error(self.budget(state), short)
         # the account is finite, so it is kept for those that need it
         return min(after, key=lambda paid: (paid["delta"] > state["delta"], self._least(paid)))
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        without_delta = [
+            row for row in cost.rows if not row.amounts["delta"] and not pricing.is_last_resort(row)
+        ]
+        # Only such a row is taken where there is one, and it leaves the account as it is.
+        return Repetition(without_delta[0].amounts, {}) if len(without_delta) == 1 else None
 
     def _within(self, state: State, rows: Sequence[CostRow]) -> list[State]:
         return [paid for row in rows if (paid := pay_row(state, row))["delta"] <= self.leak]

@@ -25,7 +25,7 @@ from typing import Any
 from discreet.errors import BadParameter, CannotCertify
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import Amounts, Cost, CostRow, State
+from discreet.ledger.costs import Amounts, Cost, CostRow, Repetition, State
 from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget_error
 from discreet.privacy import wire
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee
@@ -110,6 +110,26 @@ class PlannedLimit(Limit):
             if needed:
                 return None
         return state
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        if not cost.ways or len(cost.ways[0]) > 1:
+            return None
+        ((row,),) = cost.ways[:1]
+        needed = max(row.amounts.values())
+        for number, (_, count) in enumerate(self._bag):
+            name = _name(number)
+            free = count - state[name] if name in row.amounts else 0
+            if free:
+                # The slots before this one are full, and stay so.
+                return Repetition({name: needed}, {name: count - needed}) if free >= needed else None
+        return None
 
     def budget(
         self,

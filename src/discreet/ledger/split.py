@@ -20,20 +20,20 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-_TEXT = r'(null|"(?:[ !#-\[\]-~]|\\.)*")'
-_HEX = r'"[0-9a-f]{64}"'
+_TEXT = r'(?:null|"([ !#-\[\]-~]*(?:\\.[ !#-\[\]-~]*)*)")'
+_HEX = r'"([0-9a-f]{64})"'
 _WHOLE = r"0|[1-9][0-9]*"
-_AMOUNT = r'"(?:[ !#-\[\]-~]*)":"(?:[0-9a-z/]*)"'
+_AMOUNTS = r'((?:"[ !#-\[\]-z|~"]*")?)'
 _HEAD = re.compile(
-    rf'\{{"about":null,"analyst":{_TEXT},"answer":(null|{_HEX}),(?:"compiled":(true),)?"cost":'
+    rf'\{{"about":null,"analyst":{_TEXT},"answer":(?:null|{_HEX}),(?:"compiled":(true),)?"cost":'
 )
 _TAIL = re.compile(
-    rf',"key":{_TEXT},"kind":"(reserved|committed)","mechanism":{_TEXT},"number":({_WHOLE}),"previous":({_HEX}),'
-    rf'"project":{_TEXT},"purpose":{_TEXT},"question":{_TEXT},"settles":(null|{_WHOLE}),'
-    rf'"state":\{{((?:{_AMOUNT}(?:,{_AMOUNT})*)?)\}},"time":"([0-9T:.+-]*)","version":"([0-9a-z.+]*)"\}}'
+    rf',"key":{_TEXT},"kind":"(reserved|committed)","mechanism":{_TEXT},"number":({_WHOLE}),"previous":{_HEX},'
+    rf'"project":{_TEXT},"purpose":{_TEXT},"question":{_TEXT},"settles":(?:null|({_WHOLE})),'
+    rf'"state":\{{{_AMOUNTS}\}},"time":"([0-9T:.+-]*)","version":"([0-9a-z.+]*)"\}}'
 )
 _KEY = ',"key":'
-_DESCRIBED = re.compile(rf'(.*),"description":({_HEX})', re.DOTALL)
+_DESCRIBED = re.compile(rf'(.*),"description":{_HEX}', re.DOTALL)
 #: Prices that a splitter remembers, and the most recent ones, which it recognises without searching.
 _REMEMBERED, _RECENT = 1000, 8
 
@@ -110,7 +110,7 @@ def _read_price(text: str) -> Price:
             optional[name] = True
     described = _DESCRIBED.fullmatch(cost) if cost.endswith('"') else None
     if described is not None:
-        cost, optional["description"] = described[1], described[2][1:-1]
+        cost, optional["description"] = described[1], described[2]
     return Price(text, canonical_value(cost), canonical_value(guarantee), optional)
 
 
@@ -119,25 +119,24 @@ def _join_values(head: re.Match[str], tail: re.Match[str], price: Price) -> dict
     key, kind, mechanism, number, previous, project, purpose, question, settles, state, time, version = (
         tail.groups()
     )
-    texts = (analyst, key, mechanism, project, purpose, question)
-    analyst, key, mechanism, project, purpose, question = [
-        None if text == "null" else canonical_value(text) if "\\" in text else text[1:-1] for text in texts
-    ]
+    if "\\" in head[0] or "\\" in tail[0]:
+        texts = (analyst, key, mechanism, project, purpose, question)
+        analyst, key, mechanism, project, purpose, question = map(_text, texts)
     values = {
         "about": None,
         "analyst": analyst,
-        "answer": None if answer == "null" else answer[1:-1],
+        "answer": answer,
         "cost": price.cost,
         "guarantee": price.guarantee,
         "key": key,
         "kind": kind,
         "mechanism": mechanism,
         "number": int(number),
-        "previous": previous[1:-1],
+        "previous": previous,
         "project": project,
         "purpose": purpose,
         "question": question,
-        "settles": None if settles == "null" else int(settles),
+        "settles": None if settles is None else int(settles),
         "state": _amounts(state),
         "time": time,
         "version": version,
@@ -148,14 +147,26 @@ def _join_values(head: re.Match[str], tail: re.Match[str], price: Price) -> dict
     return values
 
 
+def _text(inside: str | None) -> str | None:
+    """The text between two quotation marks, after its escapes were read."""
+    text: str | None = None if inside is None else canonical_value(f'"{inside}"')
+    return text
+
+
 def _amounts(text: str) -> dict[str, str]:
     """The inside of an object of texts with nothing to escape in them; its names must be in order."""
     quoted = text.split('"')
     names = quoted[1::4]
     amounts = dict(zip(names, quoted[3::4], strict=True))
-    if len(amounts) < len(names) or names != sorted(names):
+    if quoted[::2] != _between_quotes(len(names)) or len(amounts) < len(names) or names != sorted(names):
         raise ValueError
     return amounts
+
+
+@lru_cache(maxsize=100)
+def _between_quotes(count: int) -> list[str]:
+    """What stands before, between and behind the quoted texts of an object with so many names."""
+    return ["", *([":", ","] * count)[:-1], ""] if count else [""]
 
 
 _canonical = json.JSONEncoder(

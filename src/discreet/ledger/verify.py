@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from discreet import check
@@ -36,6 +36,7 @@ from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.limit import Limit
 from discreet.ledger.opening import check_link, first_description, running_total, validate_anchor
 from discreet.ledger.receipt import Entry, entry_of
+from discreet.ledger.running import RepeatableCharge, RunningTotals
 from discreet.ledger.split import BodySplitter
 from discreet.ledger.store import Store
 from discreet.ledger.window import WindowedLimit
@@ -133,7 +134,7 @@ def verify_store(
         walk.rows,
         not walk.damages,
         tuple(sorted(findings, key=lambda finding: finding.code)),
-        limit.budget(walk.state),
+        limit.budget(walk.totals.state),
         None if walk.recomputed is None else limit.budget(walk.recomputed),
         last.hash if walk.before is None else walk.before.hash,
     )
@@ -157,17 +158,25 @@ class _Walk:
     latest: str = ""
 
     def __post_init__(self) -> None:
-        self.state = self.limit.start()
-        self.recomputed: State | None = self.state
-        self.stated_totals: Mapping[str, Any] = self.state.to_dict()
+        self.totals = RunningTotals(self.limit)
+        #: The totals at today's costs, if one of those was another one; None if they exceed the limit.
+        self.totals_today: State | None = None
+        self.costs_agree = True
+        self.stated_totals: Mapping[str, Any] = self.totals.state.to_dict()
         #: The stated totals of a charge that followed, of which each text is known to be that of its amount.
         self.checked_totals: Mapping[str, Any] = {}
-        self.asker = cache(Asker)
         # for this walk alone, because its entries share costs
         self.split = BodySplitter().split
-        self.costs: dict[int, tuple[Any, Cost | None]] = {}
-        self.compared: tuple[Cost, Cost, bool] | None = None
+        self.prices: dict[tuple[int, int], _Price] = {}
+        self.charge = lru_cache(_KEPT)(
+            lambda price, analyst, project: RepeatableCharge(price.stored, Asker(analyst, project))
+        )
         self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
+
+    @property
+    def recomputed(self) -> State | None:
+        """The total of the same charges at today's costs; None if it exceeds the limit."""
+        return self.totals.state if self.costs_agree else self.totals_today
 
     def see(self, row: LedgerRow, *, is_anchor: bool) -> None:
         """Check the next row."""
@@ -217,23 +226,27 @@ class _Walk:
 
     def _follow(self, entry: Entry) -> None:
         """The total after this row, from the total before it."""
-        after = self._charge(entry) if entry.kind == "reserved" else self._check_uncharged(entry)
+        if entry.kind == "reserved":
+            self._charge(entry)
+        else:
+            self._check_uncharged(entry)
         if entry.kind == "committed":
             self._settle(entry)
         self._describe(entry)
-        self.state, self.stated_totals = after, entry.state
+        self.stated_totals = entry.state
 
-    def _check_uncharged(self, entry: Entry) -> State:
+    def _check_uncharged(self, entry: Entry) -> None:
         """The total that a row carries which is no charge: that of the row before it."""
         if (entry.kind == "open") != (entry.number == 0) or entry.kind not in _NO_CHARGE:
             self.damage(f"row {entry.number} is of a kind that has no place there.")
         if entry.state == self.stated_totals:
-            return self.state
+            return
         self.checked_totals = {}
         after = running_total(self.limit, entry.number, entry.state)
-        if after != self.state:
+        if after != self.totals.state:
             self.damage(f"row {entry.number} changes the total without a charge.")
-        return after
+            self.totals_today, self.costs_agree = self.recomputed, False
+            self.totals.state = after
 
     def _describe(self, entry: Entry) -> None:
         """Every description is compatible with those before it, and every charge names one that was written down earlier."""
@@ -251,52 +264,58 @@ class _Walk:
         if entry.description is not None and entry.description not in self.described:
             self.damage(f"row {entry.number} names a description that there is not.")
 
-    def _charge(self, entry: Entry) -> State:
+    def _charge(self, entry: Entry) -> None:
         """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
-        stored, today = self._cost(entry), self.cost_today(entry.guarantee)
-        asker = self.asker(entry.analyst, entry.project)
-        after = self._admit(self.state, stored, entry.time, asker)
-        follows = after is not None and after.is_stated(entry.state, self.state, self.checked_totals)
+        price = self._price(entry)
+        charge = self.charge(price, entry.analyst, entry.project)
+        if price.agrees and self.costs_agree and self.totals.follow(charge, entry.time, entry.state):
+            self.checked_totals = entry.state
+        else:
+            self._charge_anew(entry, price, charge)
+        if not price.agrees:
+            self._remark("W4" if _not_above(price.today, price.stored) else "W5", entry.number)
+        self.unsettled[entry.number] = entry.key, entry.held
+
+    def _charge_anew(self, entry: Entry, price: _Price, charge: RepeatableCharge) -> None:
+        """The total after a charge that is not known to be paid as one before it."""
+        before = self.totals.state
+        after = self._admit(before, price.stored, entry.time, charge.asker)
+        follows = after is not None and after.is_stated(entry.state, before, self.checked_totals)
         self.checked_totals = entry.state if follows else {}
         if after is None or not follows:
             after = running_total(self.limit, entry.number, entry.state)
             self.damage(
                 f"row {entry.number} has a total that does not follow from its cost, or exceeds the limit."
             )
-        same = self._same(today, stored)
-        if not same:
-            self._remark("W4" if _not_above(today, stored) else "W5", entry.number)
-        if same and follows and self.recomputed is self.state:
-            # the same cost in the same state, by the split that was chosen then: the same total
-            self.recomputed = after
-        elif self.recomputed is not None:
-            # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
-            self.recomputed = self._admit(
-                self.recomputed, self.limit.open_ways(today, after), entry.time, asker
-            )
+        recomputed = self.recomputed
+        self.totals.state = after
+        # The same cost in the same state, by the split that was chosen then, leads to the same total.
+        if not (price.agrees and follows and self.costs_agree):
+            self.costs_agree, self.totals_today = False, recomputed
+            if recomputed is not None:
+                # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
+                today = self.limit.open_ways(price.today, after)
+                self.totals_today = self._admit(recomputed, today, entry.time, charge.asker)
+        if follows:
+            self.totals.learn(charge, entry.time)
         if (
             isinstance(self.limit, WindowedLimit)
-            and self.limit.enter(self.state, entry.time) is not self.state
-            and self.state != self.limit.start()
+            and self.limit.enter(before, entry.time) is not before
+            and before != self.limit.start()
         ):
             self._remark("W2", entry.number)
-        self.unsettled[entry.number] = entry.key, entry.held
-        return after
 
-    def _cost(self, entry: Entry) -> Cost:
-        """The stored cost; what is the same object again, because the same text was read, is the same cost again."""
-        if len(self.costs) > _KEPT:
-            self.costs.clear()
-        _, cost = self.costs.setdefault(id(entry.cost), (entry.cost, None))
-        if cost is None:
-            cost = Cost.from_dict(entry.cost or {})
-            self.costs[id(entry.cost)] = entry.cost, cost
-        return cost
-
-    def _same(self, today: Cost, stored: Cost) -> bool:
-        if self.compared is None or self.compared[0] is not today or self.compared[1] is not stored:
-            self.compared = today, stored, today == stored
-        return self.compared[2]
+    def _price(self, entry: Entry) -> _Price:
+        """The costs of a charge; where the same texts were read, which gives the same objects, they are the same."""
+        key = id(entry.cost), id(entry.guarantee)
+        price = self.prices.get(key)
+        if price is None:
+            if len(self.prices) > _KEPT:
+                self.prices.clear()
+            stored, today = Cost.from_dict(entry.cost or {}), self.cost_today(entry.guarantee)
+            price = _Price(stored, today, today == stored, (entry.cost, entry.guarantee))
+            self.prices[key] = price
+        return price
 
     def _admit(self, state: State, cost: Cost, time: str, asker: Asker) -> State | None:
         try:
@@ -313,6 +332,16 @@ class _Walk:
             del self.unsettled[entry.settles]
         if entry.key is not None:
             self.answered.add(entry.key)
+
+
+@dataclass(frozen=True, eq=False)
+class _Price:
+    """What a charge cost then and costs today, and whether these are the same; it keeps alive what it was read from."""
+
+    stored: Cost
+    today: Cost
+    agrees: bool
+    source: tuple[object, object]
 
 
 _REMARKS = {

@@ -40,7 +40,7 @@ from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.candidates import Candidates
-from discreet.ledger.costs import Cost, State
+from discreet.ledger.costs import Cost, Repetition, State
 from discreet.ledger.filters import Filter
 from discreet.ledger.limit import Limit, how_many_like
 from discreet.ledger.odometer import Odometer
@@ -129,6 +129,22 @@ class WindowedLimit(Limit):
         now: datetime | str | None = None,
     ) -> State:
         return self._charge(self.enter(state, now), cost, asker=asker, now=now)
+
+    def repetition(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        asker: Asker = NOBODY,
+        now: datetime | str | None = None,
+    ) -> Repetition | None:
+        if now is None or self.enter(state, now) is not state:
+            return None
+        ends = _window_end(self.length, int(state[_NUMBER]))
+        parts = {_WINDOW: self.each.repetition(state.under(_WINDOW), cost.without_lifetime, asker=asker)}
+        if self.lifetime is not None and cost.lifetime is not None:
+            parts[_LIFETIME] = self.lifetime.repetition(state.under(_LIFETIME), cost.lifetime)
+        return None if ends is None else Repetition.join(parts, ends)
 
     def _charge(
         self,
@@ -272,6 +288,15 @@ def _window_start(length: str, number: int) -> str:
         return date.fromordinal(day).isoformat() + (f" at {hour:02}:00 UTC" if unit == "hour" else "")
     year, month = divmod(number * (count if unit == "month" else 12 * count), 12)
     return f"{year:04}-{month + 1:02}-01"
+
+
+def _window_end(length: str, number: int) -> datetime | None:
+    """When the next window begins; None if no calendar has that day."""
+    try:
+        day, _, hour = _window_start(length, number + 1).partition(" at ")
+        return datetime.fromisoformat(day).replace(hour=int(hour[:2] or 0), tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _moment(now: datetime | str | None) -> datetime:

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, cast
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.exact import exactly
+from discreet.exact import as_ratio, exactly
 from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import number
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.selection import gamma_for
+from discreet.privacy.selection import SelectedGuarantee, above_minus_one, gamma_for
 
 __all__ = ["Best", "Both", "Chosen", "Then", "both", "select_best", "then"]
 
@@ -138,11 +138,23 @@ class Best(Mechanism):
     """
 
     def __init__(
-        self, candidates: Sequence[Mechanism], score: Score, mean_runs: float, *, named: bool
+        self,
+        candidates: Sequence[Mechanism],
+        score: Score,
+        mean_runs: float,
+        *,
+        named: bool,
+        eta: float | str = 0.0,
+        delta: float = 1e-6,
     ) -> None:
         self.candidates, self.score, self._named = tuple(candidates), score, named
-        self.scale = _scale_for(mean_runs)
-        self.gamma = math.nextafter(-math.expm1(-1 / self.scale), 0.0) * (1 - 1e-15)
+        self.eta = self._least_shape(mean_runs, eta, delta) if isinstance(eta, str) else _shape(eta)
+        #: of the geometric number that is drawn first, if η is 0 or more
+        self.scale = _scale_for(mean_runs, self.eta)
+        if self.eta < 0:
+            self.gamma = gamma_for(mean_runs, self.eta)
+        else:
+            self.gamma = math.nextafter(-math.expm1(-1 / self.scale), 0.0) * (1 - 1e-15)
         self._guarantee = self._best(1)
 
     @property
@@ -165,15 +177,39 @@ class Best(Mechanism):
         return best if self._named and not refused else best.value
 
     def _runs(self) -> int:
-        """P(k) ∝ (1-γ)^k / k: a geometric number, kept with probability 1/k."""
+        """P(k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), exactly."""
+        return self._runs_of_race() if self.eta < 0 else self._runs_of_geometric()
+
+    def _runs_of_geometric(self) -> int:
+        """A geometric number, kept with probability Π (l+η)/(l+1), which is 1/k for η = 0."""
         while True:
             count = noise.geometric(exactly(self.scale)) + 1
-            if noise.uniform(count) == 0:
+            if self.eta == 0 and noise.uniform(count) == 0:
+                return int(count)
+            if self.eta and all(
+                noise.bernoulli((at + as_ratio(self.eta)) / (at + 1)) for at in range(1, count)
+            ):
                 return int(count)
 
+    def _runs_of_race(self) -> int:
+        """With a = -η, stop at k with probability a/k: P(k) = a/k · Π_{l<k} (1 - a/l), which is a
+        times the product; and begin again with probability γ after each k.
+        """
+        stop, again = -as_ratio(self.eta), as_ratio(self.gamma)
+        count = 1
+        while not noise.bernoulli(stop / count):
+            count = 1 if noise.bernoulli(again) else count + 1
+        return count
+
+    def _one_run(self, distance: int) -> Guarantee:
+        return privacy.one_of(*(candidate.guarantee_at(distance) for candidate in self.candidates))
+
     def _best(self, distance: int) -> Guarantee:
-        one_run = privacy.one_of(*(candidate.guarantee_at(distance) for candidate in self.candidates))
-        return privacy.selected(one_run, gamma=self.gamma)
+        return privacy.selected(self._one_run(distance), gamma=self.gamma, eta=self.eta)
+
+    def _least_shape(self, mean_runs: float, eta: str, delta: float) -> float:
+        best = privacy.selected(self._one_run(1), mean_runs, eta=eta, delta=delta)
+        return float(best.eta) if isinstance(best, SelectedGuarantee) else 0.0
 
 
 @check.arguments
@@ -230,6 +266,8 @@ def select_best(
     *,
     mean_runs: float,
     candidates: Sequence[Mechanism] | None = None,
+    eta: float | str = 0.0,
+    delta: float = 1e-6,
 ) -> Best:
     """The mechanism that runs another a secret, random number of times and releases the best run
     only.
@@ -240,7 +278,9 @@ def select_best(
     `Chosen(candidate, value)`.
 
     The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no
-    upper limit; its mean is `mean_runs` to within 1e-5. `score` is a function of a released value:
+    upper limit; its mean is `mean_runs` to within 1e-5. `eta` above -1 and up to 1 is the shape of
+    that distribution: the less, the less it costs, and the more often there is one run only. With
+    `eta="least"` it is the shape with the least ε at `delta`, see `privacy.selected`. `score` is a function of a released value:
     the greater the better, the first of equals wins. A run that refused, or whose score raises or
     is no number, is worse than every other.
 
@@ -265,7 +305,7 @@ def select_best(
         )
     judge = check.function(score=score)
     several = _mechanisms([mechanism] if candidates is None else candidates)
-    return Best(several, judge, mean_runs, named=candidates is not None)
+    return Best(several, judge, mean_runs, named=candidates is not None, eta=eta, delta=delta)
 
 
 def _units(mechanisms: Sequence[Mechanism]) -> str:
@@ -282,9 +322,21 @@ def _score_of_run(score: Score, value: Any) -> float:
     return -math.inf if math.isnan(result) else result
 
 
-def _scale_for(mean_runs: float) -> float:
+def _shape(eta: float) -> float:
+    """A shape that can be drawn."""
+    if above_minus_one(eta) <= 1:
+        return float(eta)
+    raise BadParameter(
+        "DP102",
+        f"eta must be above -1 and at most 1, not {eta:g}.",
+        why="a greater eta costs more for the same mean.",
+        fix="eta=0.0",
+    )
+
+
+def _scale_for(mean_runs: float, eta: float) -> float:
     """The scale of the geometric distribution whose selection runs so often on average, in six digits."""
-    return float(f"{-1 / math.log1p(-gamma_for(mean_runs)):.6g}")
+    return float(f"{-1 / math.log1p(-gamma_for(mean_runs, eta)):.6g}")
 
 
 def _mechanisms(candidates: Any) -> tuple[Mechanism, ...]:

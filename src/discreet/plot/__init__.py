@@ -10,6 +10,7 @@
     accuracy.py  error                the margin of error against ε
     budget.py    burn_down            the remaining budget after each spend
     groups.py    groups               released numbers with their intervals
+    curves.py                         the curves of an additive model, by its own `plot`
     files.py     save, alt_text       a figure in a file, and its description in words
     canvas.py, figure.py              axes, colours and dashes; the figure that renders itself in a notebook
 

@@ -6,6 +6,10 @@
     primitives.py    what each of them knows of itself
     wrapped.py       parallel, group, pair                                     around others
     sampling.py      amplification, one function for each theorem
+    allocation.py, averages.py                      records in random steps  (+ allocation.proof.md)
+    shuffling.py     reports of a local randomiser, shuffled                       (+ shuffling.proof.md)
+    mixtures.py      moves of chance: mixtures of Gaussians, truncated batches
+    importers.py     what other accountants recorded
     selection.py     the best of a secret number of runs; one of several       (+ selection.proof.md)
     routes.py        every composition theorem, by name
     bag.py           where a count meets numerics
@@ -41,7 +45,10 @@ from discreet.privacy.constructors import (
 )
 from discreet.privacy.constructors import renyi_point as renyi
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.importers import from_dp_accounting, from_opacus
+from discreet.privacy.mixtures import gaussian_mixture, truncated_batches
 from discreet.privacy.selection import one_of, selected
+from discreet.privacy.shuffling import shuffled
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
 from discreet.privacy.wrapped import pair, pair_of_densities, parallel, two_gaussians
@@ -58,8 +65,11 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "exponential",
+    "from_dp_accounting",
     "from_json",
+    "from_opacus",
     "gaussian",
+    "gaussian_mixture",
     "laplace",
     "leaky",
     "leaky_randomized_response",
@@ -72,5 +82,7 @@ __all__ = [
     "renyi",
     "renyi_curve",
     "selected",
+    "shuffled",
+    "truncated_batches",
     "two_gaussians",
 ]

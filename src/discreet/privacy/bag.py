@@ -14,11 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.exact import binary_above, exactly
+from discreet.exact import binary_above, exactly, float_above
 from discreet.privacy import families
 from discreet.privacy.divergences import improved_epsilon
 from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import Pair, log_delta_of, swap, symmetrise
+
+#: Failures of so many mechanisms are added up as the decimals that they are.
+_MOST_EXACT = 100
 
 
 class BagItem(Protocol):
@@ -66,6 +69,11 @@ class Bag:
             return 1.0
         if self.alone is not None:
             return self.alone.failure
+        if self.count <= _MOST_EXACT:
+            safe = Fraction(1)
+            for part, count in self.entries:
+                safe *= (1 - exactly(part.failure)) ** count
+            return min(1.0, float_above(1 - safe))
         # In the worst case the failures are independent, so none happens with probability Π(1 - δᵢ)
         # (Kairouz, Oh, Viswanath 2015; for approximate zCDP: Bun, Steinke 2016).
         total = math.fsum(count * math.log1p(-part.failure) for part, count in self.entries)

@@ -25,6 +25,7 @@ the Gaussian, Laplace and discrete case.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -43,6 +44,8 @@ from discreet.privacy.quadrature import SampledSum
 
 #: Standard deviations after which a Gaussian tail is below 1e-305.
 _REACH = 37.4
+#: A probability that adds nothing to any number.
+_UNLIKELY = 1e-300
 #: Terms of one sum over units and points that are worked on at a time.
 _CHUNK = 1 << 22
 #: For more units than this the moments would take many seconds; then compositions are put on a
@@ -70,11 +73,22 @@ class GaussianShifts:
 
     @cached_property
     def log_weights(self) -> Array:
+        """log p_j."""
         return log_binomial(self.rate, self.size)
+
+    @cached_property
+    def shifts(self) -> Array:
+        """Where the parts lie, in units of μ."""
+        return np.arange(self.size + 1, dtype=float)
+
+    @property
+    def farthest(self) -> float:
+        """The greatest shift."""
+        return float(self.shifts[-1])
 
     def loss(self, x: Array) -> tuple[Array, Array]:
         """L(x), and its slope in units of k·μ, which grows from 0 to 1."""
-        j = np.arange(self.size + 1, dtype=float)
+        j = self.shifts
         fixed = self.log_weights - (j * self.mu) ** 2 / 2
         chunks = [
             self._log_sum(j, fixed, chunk) for chunk in np.array_split(x, 1 + x.size * j.size // _CHUNK)
@@ -93,16 +107,16 @@ class GaussianShifts:
         far = np.exp(logs[small]) - np.exp(self.log_weights)
         added = np.where(rise > 1, far, np.exp(self.log_weights) * np.expm1(np.minimum(rise, 1.0)))
         near[small] = np.log1p(added.sum(axis=1))
-        return near, (terms * j).sum(axis=1) / total / self.size
+        return near, (terms * j).sum(axis=1) / total / self.farthest
 
     def log_ratios(self, x: float) -> Array:
         """log Z_j at x."""
-        j = np.arange(self.size + 1, dtype=float)
+        j = self.shifts
         return np.asarray(j * self.mu * x - (j * self.mu) ** 2 / 2)
 
     def log_profile(self, count: int, epsilon: float) -> float:
         """log h_j at e^ε, of Gaussian noise moved by `count`."""
-        return families.gaussian_log_delta(count * self.mu, epsilon)
+        return families.gaussian_log_delta(float(self.shifts[count]) * self.mu, epsilon)
 
     def point(self, loss: Array) -> Array:
         """The x with L(x) = loss, by Newton's steps inside a bracket that bisection narrows."""
@@ -116,7 +130,7 @@ class GaussianShifts:
             left = low[open_ones] = np.where(above, low[open_ones], at)
             right = high[open_ones] = np.where(above, at, high[open_ones])
             with np.errstate(divide="ignore", invalid="ignore"):
-                step = at - (value - loss[open_ones]) / (slope * self.size * self.mu)
+                step = at - (value - loss[open_ones]) / (slope * self.farthest * self.mu)
             next_point = np.where((step >= left) & (step <= right), step, (left + right) / 2)
             x[open_ones] = next_point
             open_ones = open_ones[np.abs(next_point - at) > 4e-16 * (1 + np.abs(at))]
@@ -126,17 +140,42 @@ class GaussianShifts:
 
     @cached_property
     def _table(self) -> tuple[Array, Array]:
-        x = np.linspace(-_REACH - 1, _REACH + 1 + self.size * self.mu, 1 << 13)
+        x = np.linspace(-_REACH - 1, _REACH + 1 + self.farthest * self.mu, 1 << 13)
         return x, self.loss(x)[0]
 
     def masses(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """P(≤ x), P(> x), Q(≤ x), Q(> x)."""
-        j, weights = np.arange(self.size + 1, dtype=float), np.exp(self.log_weights)
+        j, weights = self.shifts, np.exp(self.log_weights)
         p_le, p_gt = np.zeros_like(x), np.zeros_like(x)
         for count, weight in zip(j.tolist(), weights.tolist(), strict=True):
             p_le += weight * ndtr(x - count * self.mu)
             p_gt += weight * ndtr(count * self.mu - x)
         return p_le, p_gt, ndtr(x), ndtr(-x)
+
+
+class GaussianMixture(GaussianShifts):
+    """The same with any shifts and weights: N(s_j·μ, 1) with probability p_j, s_j ≥ 0."""
+
+    def __init__(self, mu: float, parts: Sequence[tuple[float, float]]) -> None:
+        super().__init__(mu, 0.0, 0)
+        weights: dict[float, float] = {}
+        for shift, weight in parts:
+            weights[shift] = weights.get(shift, 0.0) + weight
+        # A part that does not move at all, however unlikely, keeps the loss bounded from below.
+        weights[0.0] = weights.get(0.0, 0.0) + _UNLIKELY
+        self.__dict__["shifts"] = np.array(sorted(weights))
+        self.__dict__["log_weights"] = np.log([weights[shift] for shift in sorted(weights)])
+
+
+def gaussian_mixture(mu: float, parts: Sequence[tuple[float, float]]) -> tuple[Pair, Pair]:
+    """(removed, added) for a mixture of moved Gaussians, of (shift, probability), against N(0, 1)."""
+    mixture = GaussianMixture(mu, parts)
+    low, high = mixture.loss(np.array([-_REACH, _REACH + mixture.farthest * mu]))[0].tolist()
+    return _with_profiles(
+        Profiles(mixture, least=float(mixture.log_weights[0]), greatest=math.inf),
+        Pair(low=low, high=high),
+        Pair(low=-high, high=-low),
+    )
 
 
 class GroupRatio:

@@ -208,6 +208,12 @@ def _who(unit: Unit, group_size: int) -> str:
     name, many = unit.protects, f"{group_size:,} {unit.protects}s"
     if unit.relation == "replace":
         what = f"two possible values of one {name}" if group_size == 1 else f"two possible values of {many}"
+    elif unit.relation == "zero-out":
+        what = (
+            f"the data with one {name} and the same data with a blank in its place"
+            if group_size == 1
+            else f"the data with {many} and the same data with blanks in their place"
+        )
     else:
         what = (
             f"the data with one {name} and the same data without that {name}"
@@ -222,7 +228,7 @@ def _guess(explanation: Explanation) -> str:
     name, are, have = _unit_words(explanation)
     question = (
         f"whether the {name} {are} in the data"
-        if explanation.unit.relation == "add-remove"
+        if explanation.unit.relation != "replace"
         else f"which of two values the {name} {have}"
     )
     return (
@@ -238,7 +244,7 @@ def _unit_words(explanation: Explanation) -> tuple[str, str, str]:
 
 def _odds(explanation: Explanation) -> str:
     (name, are, _), detected = _unit_words(explanation), _of_hundred(explanation.caught)
-    if explanation.unit.relation == "add-remove":
+    if explanation.unit.relation != "replace":
         return (
             f"If the attacker wrongly says that the {name} {are} in the data for 1 of 100 answers without the {name}, the "
             f"attacker rightly says so for at most {detected} of 100 answers with the {name}."
@@ -259,7 +265,9 @@ def _certainty(explanation: Explanation) -> str:
 
 
 def _limits(unit: Unit) -> tuple[str, ...]:
-    size = ("Participation: the number of {unit}s counts as public.",) if unit.relation == "replace" else ()
+    size = (
+        ("Participation: the number of {unit}s counts as public.",) if unit.relation != "add-remove" else ()
+    )
     return (
         "Facts about groups: what the data say about a group also says something about its members, in the data or not.",
         "More than one {unit}: a family, or somebody who appears as several {unit}s, has the weaker guarantee of guarantee.group(k).",

@@ -6,8 +6,7 @@ Read this first. There are three kinds of node:
 - a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows
   of itself;
 - `ComposedGuarantee`: a counted bag of guarantees, in no order;
-- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`,
-  `discreet.privacy.wrapped`).
+- *wrapped*: `SampledGuarantee`, `AllocatedGuarantee`, `ParallelGuarantee`, `GroupGuarantee`.
 
 `a + b` is the guarantee of running both, where the question put to the second may depend on the
 answer of the first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views
@@ -121,6 +120,15 @@ class Guarantee(ABC):
         from discreet.privacy.sampling import sample
 
         return sample(self, rate, scheme, relation)
+
+    @check.arguments
+    def allocated(self, steps: int, times: int = 1) -> Guarantee:
+        """One epoch in which each unit takes part in `times` secret, random runs out of `steps`;
+        see `discreet.privacy.allocation`.
+        """
+        from discreet.privacy.allocation import allocate
+
+        return allocate(self, steps, times)
 
     @check.arguments
     def group(self, size: int) -> Guarantee:

@@ -238,6 +238,22 @@ def _cells(pair: Pair, losses: Array) -> tuple[Array, Array, Array, Array]:
     return p, q, p_slack, q_slack
 
 
+def mass_between(pair: Pair, losses: Array) -> tuple[Array, Array, float]:
+    """P- and Q-mass below the first knot, in each cell and above the last knot, and by how much,
+    relatively, each of them may be off.
+    """
+    p, q = np.zeros(losses.size + 1), np.zeros(losses.size + 1)
+    error = _ULP
+    if pair.smooth is not None:
+        p_le, p_gt, q_le, q_gt = pair.smooth(np.clip(losses, pair.low, pair.high))
+        for masses, below, above in ((p, p_le, p_gt), (q, q_le, q_gt)):
+            inner, slack = _differences(below, above)
+            masses[0], masses[1:-1], masses[-1] = max(below[0], 0.0), inner, max(above[-1], 0.0)
+            error = max(error, float(np.max(slack[inner > 0] / inner[inner > 0], initial=0.0)))
+    cell = np.searchsorted(losses, pair.losses, side="left")
+    return p + np.bincount(cell, pair.p, p.size), q + np.bincount(cell, pair.q, q.size), error
+
+
 def _masses_outside(pair: Pair, losses: Array) -> tuple[float, float]:
     """P-mass of the smooth part below the first and above the last knot, as far as it lies in its
     range.

@@ -211,6 +211,34 @@ def mask(pair: Pair, rate: float) -> Pair:
     )
 
 
+def either(first: Pair, second: Pair, weights: tuple[float, float]) -> Pair:
+    """The first pair or the second, with these probabilities, where the answer tells which. Both
+    are smooth; weights that are rounded up raise P and Q together.
+    """
+    parts = [(pair, weight * (1 + 1e-14)) for pair, weight in zip((first, second), weights, strict=True)]
+
+    def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
+        total = [np.zeros_like(loss) for _ in range(4)]
+        for pair, weight in parts:
+            assert pair.smooth is not None
+            for at, mass in enumerate(pair.smooth(np.clip(loss, pair.low, pair.high))):
+                total[at] = total[at] + weight * mass
+        return total[0], total[1], total[2], total[3]
+
+    def log_delta(epsilon: float) -> float:
+        logs = [np.log(weight) + log_delta_of(pair, epsilon) for pair, weight in parts if weight > 0]
+        return float(np.logaddexp.reduce(logs))
+
+    closed = first.log_delta is not None and second.log_delta is not None
+    return Pair(
+        smooth=smooth,
+        low=min(first.low, second.low),
+        high=max(first.high, second.high),
+        symmetric=first.symmetric and second.symmetric,
+        log_delta=log_delta if closed else None,
+    )
+
+
 def symmetrise(pair: Pair) -> Pair:
     """The pair whose profile is H_γ(pair) for γ ≥ 1 and its mirror image γ·H_{1/γ} + 1 - γ below.
 

@@ -92,7 +92,8 @@ def _optimal(bag: Bag, delta: float) -> float:
     if len(points) == 1 and bag.count <= _MOST_TERMS:
         ((epsilon, failure),) = points
         if delta <= -math.expm1(bag.count * math.log1p(-failure)):
-            return math.inf if failure else bag.worst_loss
+            # All of δ is spent on failing, and what does not fail has the sum of the losses.
+            return bag.worst_loss
         profile = partial(families.optimal_composition_log_delta, epsilon, failure, bag.count)
         return min(bag.worst_loss, root(profile, math.log(delta) - closeness(bag), bag.worst_loss))
     if delta <= bag.failure:

@@ -23,7 +23,7 @@ from discreet.privacy.bag import Bag, greatest_of
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
 from discreet.privacy.pairs import Pair, dilute, dilute_other, mask, symmetrise
 from discreet.privacy.primitives import Primitive
-from discreet.privacy.unit import RELATIONS, Unit
+from discreet.privacy.unit import UNIT_RELATIONS, Unit
 
 SCHEMES = ("poisson", "without-replacement")
 
@@ -175,7 +175,9 @@ def sample(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> 
     """See `Guarantee.sampled`."""
     rate = check.rate(rate=rate)
     scheme = check.choice(SCHEMES, scheme=scheme)
-    relation = check.choice(RELATIONS, relation=relation if relation is not None else inner.unit.relation)
+    relation = check.choice(
+        UNIT_RELATIONS, relation=relation if relation is not None else inner.unit.relation
+    )
     if (scheme, inner.unit.relation, relation) not in _THEOREMS:
         raise UnsupportedGuarantee(
             "DP202",
@@ -245,6 +247,9 @@ def _fixed_size_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, .
 #: two units)
 _THEOREMS = {
     ("poisson", "add-remove", "add-remove"): (_poisson_add_remove, False),
+    # A blank in the sample is as no record in it.
+    ("poisson", "add-remove", "zero-out"): (_poisson_add_remove, False),
+    ("poisson", "zero-out", "zero-out"): (_poisson_add_remove, False),
     ("poisson", "add-remove", "replace"): (_poisson_replace, True),
     ("poisson", "replace", "replace"): (_poisson_replace_only, False),
     ("without-replacement", "replace", "replace"): (_fixed_size_replace, False),

@@ -5,7 +5,8 @@
     one_of(laplace(scale=1), gaussian(noise=1))      # one of them, chosen without a look at the data
 
 K has the truncated negative binomial distribution P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥
-1; for η = 0 that is (1-γ)^k / k.
+1, with η > -1; for η = 0 that is (1-γ)^k / k. A lesser η costs less for the same mean, and runs only
+once more often.
 
 **Guarantee.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K
 times on the same data, and the run that comes first in some total order of q's *outputs* is
@@ -13,8 +14,8 @@ released.
 
 Why it holds: selection.proof.md. In short: the winner's distribution is E[K]·(γ/u)^(1+η)·Q with
 u(y) = γ + (1-γ)·Q(better than y). If u'(y) ≤ e^(c/(1+η))·u(y) for all neighbours, then δ(e + c) ≤
-E[K]·δ_Q(e), the greatest loss grows by c, and D_λ by c + log E[K] / (λ-1), which is Theorem 2 of
-Papernot and Steinke 2022.
+1 - E[(1 - δ_Q(e))^K] ≤ E[K]·δ_Q(e), the greatest loss grows by c, and D_λ by c + log E[K] / (λ-1),
+which is Theorem 2 of Papernot and Steinke 2022.
 
 What would break it: an order that looks at the data, showing K, the time that it took, or any run
 but the best.
@@ -35,15 +36,21 @@ from discreet.privacy import families
 from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.logarithms import Array
+from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import Unit, same_unit
 
 #: The formulas below lose a few units in the last place.
 _UP = 1 + 1e-12
-_KNOTS = 800
+_KNOTS, _MOMENT_KNOTS = 800, 24
+#: log δ up to which the curve of a composition is read by its moments.
+_SMALL = -30.0
 #: Losses from here on are as good as infinite.
 _FAR = 690.0
+#: Shapes that are compared, the greatest shape, and the least γ.
+_SHAPES, _STEEPEST = (-0.75, -0.5, -0.25, 0.0, 0.5, 1.0), 1000.0
+_LEAST_GAMMA = 1e-80
 _ORDERS = 1 + np.geomspace(1e-2, 1e5, 120)
 
 
@@ -65,13 +72,18 @@ class SelectedGuarantee(Primitive):
         lost = _failure(self.inner)
         if lost in (0.0, 1.0):
             return lost
+        return min(math.nextafter(1.0, 0.0), float(self._any_run(np.array([lost]))[0]))
+
+    def _any_run(self, chance: Array) -> Array:
+        """1 - E[(1-x)^K], rounded up: the probability that something happens in any of the runs."""
         # log(γ/γ₀), also where γ₀ rounds to γ.
-        fall = -math.log1p((1 - self.gamma) * lost / self.gamma)
-        if self.eta == 0:
-            share = fall / math.log(self.gamma)
-        else:
-            share = math.expm1(self.eta * fall) / math.expm1(self.eta * math.log(self.gamma))
-        return min(math.nextafter(1.0, 0.0), share * _UP)
+        fall, log_gamma = -np.log1p((1 - self.gamma) * chance / self.gamma), math.log(self.gamma)
+        share = (
+            fall / log_gamma
+            if self.eta == 0
+            else np.expm1(self.eta * fall) / math.expm1(self.eta * log_gamma)
+        )
+        return np.asarray(np.minimum(1.0, share * _UP))
 
     def worst_loss(self) -> float:
         worst = _worst_loss(self.inner)
@@ -83,14 +95,13 @@ class SelectedGuarantee(Primitive):
         return min(super().divergence(order), bound * _UP)
 
     def dominating(self) -> tuple[Pair, ...]:
-        pairs = _pairs(self.inner)
         if self.failure >= 1:
             return (Pair(infinite=1.0, vanishing=1.0, symmetric=True),)
         worst = self.worst_loss()
         if _FAR <= worst < math.inf:
             return (families.randomized_response(worst, 2, self.failure),)
-        shifts = _knots(pairs)
-        knots, deltas = _tilt(self) + shifts, mean_runs(self.gamma, self.eta) * _profile(pairs, shifts)
+        shifts, lost = _curve(self.inner)
+        knots, deltas = _tilt(self) + shifts, self._any_run(lost)
         if math.isfinite(worst):
             knots, deltas = np.append(knots, worst), np.append(deltas, self.failure)
         return (symmetrise(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
@@ -162,7 +173,13 @@ class OneOfGuarantee(Guarantee):
 
 @check.arguments
 def selected(
-    inner: Guarantee, mean_runs: float | None = None, *, gamma: float | None = None, eta: float = 0.0
+    inner: Guarantee,
+    mean_runs: float | None = None,
+    *,
+    gamma: float | None = None,
+    eta: float | str = 0.0,
+    delta: float = 1e-6,
+    repeats: float = 0.5,
 ) -> Guarantee:
     """The guarantee of releasing the best of a random, secret number of runs of a mechanism.
 
@@ -170,6 +187,9 @@ def selected(
     run is released (Liu, Talwar 2019; Papernot, Steinke 2022). State either `mean_runs`, the mean
     of K, or `gamma`. For an ε-private mechanism and η = 0 the result is 2ε-private at most, however
     many runs there are on average.
+
+    `eta` above -1 is the shape of the distribution of K. `eta="least"` takes the one with the least
+    ε at `delta` among those whose chance of more than one run is at least `repeats`.
 
     >>> from discreet import privacy
     >>> best = privacy.selected(privacy.pure(0.5), mean_runs=100)
@@ -185,9 +205,61 @@ def selected(
             why="both say how often the mechanism is run, and two statements could contradict each other.",
             fix="selected(guarantee, mean_runs=10)",
         )
-    eta = check.not_negative(eta=eta)
+    if isinstance(eta, str):
+        check.choice(("least",), eta=eta)
+        return _least(inner, mean_runs, check.delta(delta=delta), repeats)
+    eta = above_minus_one(eta)
     gamma = gamma_for(mean_runs, eta) if gamma is None else check.inner_probability(gamma=gamma)
     return SelectedGuarantee(inner, check.moderate(gamma=gamma), eta, unit=inner.unit)
+
+
+def above_minus_one(eta: object) -> float:
+    """A shape η of the distribution of K."""
+    number = check.real(eta=eta)
+    if -1 < number <= _STEEPEST:
+        return number
+    raise BadParameter(
+        "DP102",
+        f"eta must be above -1 and at most {_STEEPEST:g}, not {number:g}.",
+        why="at -1 there is one run only, and a greater eta costs more for the same mean.",
+        fix="eta=-0.5",
+    )
+
+
+def chance_of_one(gamma: float, eta: float) -> float:
+    """P(K = 1) = f'(0)."""
+    return min(1.0, mean_runs(gamma, eta) * math.pow(gamma, 1 + eta))
+
+
+def _least(inner: Guarantee, runs: float | None, delta: float, repeats: float) -> Guarantee:
+    """The selection with the least ε at δ; a function of public numbers only."""
+    repeats = check.probability(repeats=repeats)
+    if runs is None:
+        raise BadParameter(
+            "DP107",
+            "eta='least' needs mean_runs.",
+            why="shapes are compared at the same mean number of runs.",
+            fix="selected(guarantee, mean_runs=10, eta='least')",
+        )
+    candidates = [(gamma, eta) for eta in _SHAPES if (gamma := _gamma_or_none(runs, eta)) is not None]
+    often = [(gamma, eta) for gamma, eta in candidates if 1 - chance_of_one(gamma, eta) >= repeats]
+    if not often:
+        most = max(1 - chance_of_one(gamma, eta) for gamma, eta in candidates)
+        raise BadParameter(
+            "DP102",
+            f"no shape has more than one run with probability {repeats:g} at mean_runs={runs:g}.",
+            why="with so few runs on average there is often one only.",
+            fix=f"repeats={math.floor(100 * most) / 100:g}",
+        )
+    chosen = [SelectedGuarantee(inner, gamma, eta, unit=inner.unit) for gamma, eta in often]
+    return min(chosen, key=lambda node: node.epsilon(delta))
+
+
+def _gamma_or_none(runs: float, eta: float) -> float | None:
+    """The γ of this mean, if this shape has it."""
+    check.above_one(mean_runs=runs)
+    most = mean_runs(_LEAST_GAMMA, eta)
+    return gamma_for(runs, eta) if 1.00001 <= runs < most or eta == 0 else None
 
 
 @check.arguments
@@ -223,11 +295,12 @@ def gamma_for(runs: float | None, eta: float = 0.0) -> float:
     # the mean falls as γ grows
     log_gamma, _ = bisect(lambda at: mean_runs(math.exp(at), eta) > wanted, yes=-200.0, no=0.0, steps=200)
     gamma = float(f"{math.exp(log_gamma):.6g}")
-    if 1e-80 < gamma < 1:
+    if _LEAST_GAMMA < gamma < 1:
         return gamma
+    most = f"{mean_runs(_LEAST_GAMMA, eta) / 2:.0e}" if eta < 0 else "1e70"
     raise BadParameter(
         "DP102",
-        f"mean_runs must lie between 1.00001 and 1e70, not {wanted!r}.",
+        f"mean_runs must lie between 1.00001 and {most}, not {wanted!r}.",
         why="fewer is a single run, and more cannot be run.",
         fix="mean_runs=10",
     )
@@ -238,9 +311,7 @@ def _tilt(node: SelectedGuarantee) -> float:
     """The least c that is proved with u' ≤ e^(c/(1+η))·u: from the curve, the greatest loss or the
     divergences.
     """
-    pairs = _pairs(node.inner)
-    at = np.append(0.0, _knots(pairs))
-    lost, gamma = _profile(pairs, at), node.gamma
+    (at, lost), gamma = _curve(node.inner), node.gamma
     few = np.log1p((1 - gamma) / gamma * lost)
     many = _minus_log(gamma, 1 - gamma, lost * np.exp(-at) - np.expm1(-at))
     best = float(np.min(np.maximum(few, many)))
@@ -283,11 +354,44 @@ def _divergence(inner: Guarantee, order: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _pairs(inner: Guarantee) -> tuple[Pair, ...]:
-    """Pairs whose greatest curve is above that of the guarantee, over all alternatives and both
-    directions.
+def _curve(inner: Guarantee) -> tuple[Array, Array]:
+    """Points (ε, δ) of the greatest curve over all alternatives and both directions, rounded up by
+    more than what a quadrature loses.
+
+    A composition is read twice: as one pair, whose rounding is absolute, and by its moments, which
+    keep all digits of a small δ but cost more.
     """
-    return tuple(pair for bag in alternatives(inner) for pair in _pairs_of(bag))
+    bags = alternatives(inner)
+    pairs = tuple(pair for bag in bags for pair in _pairs_of(bag))
+    knots = np.append(0.0, _knots(pairs))
+    deltas = np.array([max(log_delta_of(pair, float(at)) for pair in pairs) for at in knots])
+    composed = [each for bag in bags if _is_composed(bag) for each in bag.compositions]
+    if composed and all(each.spectrum is not None for each in composed) and len(bags) == 1:
+        fewer = _knots_of_moments(composed)
+        read = np.interp(fewer, knots, deltas)
+        exact = [
+            _log_delta_of_moments(composed, *at) for at in zip(fewer.tolist(), read.tolist(), strict=True)
+        ]
+        knots, deltas = np.append(knots, fewer), np.append(deltas, exact)
+    order = np.lexsort((deltas, knots))
+    knots, deltas = knots[order], np.minimum.accumulate(deltas[order])
+    return knots, np.asarray(np.minimum(1.0, np.exp(deltas) * (1 + 2e-9)))
+
+
+def _log_delta_of_moments(composed: list[Composition], epsilon: float, known: float) -> float:
+    """The greatest log δ over the directions, computed where what is known is worse than a cheap bound."""
+    cheap = [each.chernoff_log_delta(epsilon) for each in composed]
+    if known <= max(cheap):
+        return max(cheap)
+    greatest = -math.inf
+    for each, bound in sorted(zip(composed, cheap, strict=True), key=lambda entry: -entry[1]):
+        if bound > greatest:
+            greatest = max(greatest, min(bound, each.upper_log_delta(epsilon)))
+    return greatest
+
+
+def _is_composed(bag: Bag) -> bool:
+    return bag.gaussian is None and bag.alone is None
 
 
 def _pairs_of(bag: Bag) -> tuple[Pair, ...]:
@@ -298,18 +402,27 @@ def _pairs_of(bag: Bag) -> tuple[Pair, ...]:
     return tuple(composition.as_pair() for composition in bag.compositions)
 
 
+def _knots_of_moments(composed: list[Composition]) -> Array:
+    """From 0 to where a cheap bound says that δ is small."""
+
+    def is_small(epsilon: float) -> bool:
+        return all(each.chernoff_log_delta(epsilon) < _SMALL for each in composed)
+
+    top = 1.0
+    while not is_small(top) and top < _FAR:
+        top *= 3
+    while top > 1e-6 and is_small(top / 3):
+        top /= 3
+    top, _ = bisect(is_small, yes=top, no=top / 3, steps=3)
+    return np.linspace(top / _MOMENT_KNOTS, top, _MOMENT_KNOTS)
+
+
 def _knots(pairs: tuple[Pair, ...]) -> Array:
     """Where the curve is read: between these, and at the kinks of distributions with few outcomes."""
     top = min(max(1e-6, *(pair.greatest for pair in pairs)), _FAR)
     kinks = [pair.losses[(pair.losses > 0) & (pair.losses <= _FAR)] for pair in pairs]
     few = [losses for losses in kinks if losses.size <= _KNOTS]
     return np.unique(np.concatenate([np.geomspace(top * 1e-5, top, _KNOTS), *few]))
-
-
-def _profile(pairs: tuple[Pair, ...], at: Array) -> Array:
-    """δ at each ε, rounded up by more than what a quadrature loses."""
-    logs = [max(log_delta_of(pair, float(epsilon)) for pair in pairs) for epsilon in at]
-    return np.asarray(np.minimum(1.0, np.exp(np.array(logs)) * (1 + 2e-9)))
 
 
 def _falling(knots: Array, deltas: Array) -> tuple[Array, Array]:

@@ -110,8 +110,8 @@ def html(guarantee: Guarantee) -> str:
 
 
 def _several_units(guarantee: Guarantee) -> str:
-    change = "added or removed together" if guarantee.unit.relation == "add-remove" else "replaced together"
-    return f"{guarantee.group_size:,} {guarantee.unit.protects}s {change}"
+    change = str(guarantee.unit).removeprefix(f"one {guarantee.unit.protects} ")
+    return f"{guarantee.group_size:,} {guarantee.unit.protects}s {change} together"
 
 
 def _all_digits(delta: float) -> str:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from discreet import check
 from discreet.errors import BadParameter, UnitMismatch
 
+#: How two data sets differ, as tables and mechanisms know it.
 RELATIONS = ("add-remove", "replace")
+#: The same for guarantees, which may also be about a record that is blanked.
+UNIT_RELATIONS = (*RELATIONS, "zero-out")
 
 
 @check.named_fields
@@ -17,9 +20,10 @@ class Unit:
     """One protected unit and the neighbouring relation.
 
     **Guarantee.** Two data sets are neighbours if they differ in one `protects`: it is present in
-    one and absent in the other ("add-remove"), or has other values in it ("replace", where the size
-    is public). The two relations differ by up to a factor of two in ε, so guarantees under
-    different ones never mix.
+    one and absent in the other ("add-remove"), has other values in it ("replace", where the size is
+    public), or has its values in one and a blank that counts for nothing in the other ("zero-out",
+    where the size is public too). Relations differ by up to a factor of two in ε, so guarantees
+    under different ones never mix.
 
     >>> Unit("patient", "replace")
     Unit(protects='patient', relation='replace')
@@ -36,10 +40,11 @@ class Unit:
                 why="an ε without a protected unit cannot be compared with anything.",
                 fix="Unit(protects='patient')",
             )
-        check.choice(RELATIONS, relation=self.relation)
+        check.choice(UNIT_RELATIONS, relation=self.relation)
 
     def __str__(self) -> str:
-        change = "added or removed" if self.relation == "add-remove" else "replaced"
+        changes = {"add-remove": "added or removed", "replace": "replaced", "zero-out": "blanked"}
+        change = changes[self.relation]
         return f"one {self.protects} {change}"
 
 
@@ -54,7 +59,7 @@ def unit_of(unit: str | Unit, relation: str | None = None) -> Unit:
     """
     if not isinstance(unit, Unit):
         return Unit(unit, RELATIONS[0] if relation is None else relation)
-    if relation is not None and check.choice(RELATIONS, relation=relation) != unit.relation:
+    if relation is not None and check.choice(UNIT_RELATIONS, relation=relation) != unit.relation:
         raise BadParameter(
             "DP107",
             f"unit has the relation {unit.relation!r}, but relation is {relation!r}.",

@@ -15,7 +15,17 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadDescription, DiscreetError
-from discreet.privacy import constructors, groups, primitives, sampling, selection, wrapped
+from discreet.privacy import (
+    allocation,
+    constructors,
+    groups,
+    mixtures,
+    primitives,
+    sampling,
+    selection,
+    shuffling,
+    wrapped,
+)
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
 from discreet.privacy.unit import Unit
 
@@ -34,6 +44,8 @@ _KINDS: dict[type[Guarantee], str] = {
     primitives.LeakyRandomizedResponseGuarantee: "leaky_randomized_response",
     primitives.LeakyGuarantee: "leaky",
     primitives.ExponentialGuarantee: "exponential",
+    mixtures.GaussianMixtureGuarantee: "gaussian_mixture",
+    mixtures.TruncatedBatchesGuarantee: "truncated_batches",
     wrapped.PairGuarantee: "pair",
     wrapped.TwoGaussiansGuarantee: "two_gaussians",
 }
@@ -87,6 +99,10 @@ def _pack(node: Guarantee) -> dict[str, Any]:
         case sampling.SampledGuarantee():
             fields = {"rate": node.rate, "scheme": node.scheme, "relation": node.unit.relation}
             return {"kind": "sampled", "of": _pack(node.inner), **fields}
+        case allocation.AllocatedGuarantee():
+            return {"kind": "allocated", "of": _pack(node.inner), "steps": node.steps, "times": node.times}
+        case shuffling.ShuffledGuarantee():
+            return {"kind": "shuffled", "of": _pack(node.inner), "n": node.n}
         case groups.GroupGuarantee():
             return {"kind": "group", "of": _pack(node.inner), "size": node.size}
         case wrapped.ParallelGuarantee():
@@ -103,7 +119,10 @@ def _pack(node: Guarantee) -> dict[str, Any]:
                 "parts": sorted(choices, key=lambda part: json.dumps(part, sort_keys=True)),
             }
     assert isinstance(node, primitives.Primitive)
-    values = {name: _plain(value) for name, value in node.parameters().items()}
+    values = {
+        name: _plain(getattr(node, name) if isinstance(value, dict) else value)
+        for name, value in node.parameters().items()
+    }
     unit = {"protects": node.unit.protects, "relation": node.unit.relation}
     return {"kind": _KINDS[type(node)], "unit": unit, **values}
 
@@ -117,6 +136,10 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
             return sampling.sample(
                 _unpack(fields["of"]), fields["rate"], fields["scheme"], fields["relation"]
             )
+        case "allocated":
+            return allocation.allocate(_unpack(fields["of"]), fields["steps"], fields["times"])
+        case "shuffled":
+            return shuffling.shuffled(_unpack(fields["of"]), fields["n"])
         case "group":
             return _unpack(fields["of"]).group(fields["size"])
         case "parallel":
@@ -136,12 +159,14 @@ def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
     match kind:
         case "renyi":
             return constructors.renyi_curve(dict(fields["points"]), unit=unit)
+        case "gaussian_mixture":
+            return mixtures.gaussian_mixture(fields["noise"], dict(fields["moves"]), unit=unit)
         case "concentrated":
             return constructors.concentrated(fields["rho"], fields["xi"], fields["delta"], unit=unit)
         case "pair":
             tables = wrapped.pair(fields["p"], fields["q"], unit=unit)
             return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
-    home = wrapped if kind == "two_gaussians" else constructors
+    home = {"two_gaussians": wrapped, "truncated_batches": mixtures}.get(kind, constructors)
     if kind not in _KINDS.values():
         raise ValueError(kind)
     return getattr(home, kind)(**fields, unit=unit)  # type: ignore[no-any-return]

@@ -128,7 +128,6 @@ def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
             fix="parallel(laplace(scale=1), laplace(scale=2))",
         )
     unit = same_unit([part.unit for part in parts])
-    relation = check.choice(RELATIONS, relation=relation if relation is not None else unit.relation)
     if unit.relation != "add-remove":
         raise UnsupportedGuarantee(
             "DP203",
@@ -136,6 +135,7 @@ def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
             why="a replaced record may leave one part and enter another, and a replace guarantee says nothing of that.",
             fix="state the parts under add-remove and ask for  parallel(…, relation='replace').",
         )
+    relation = check.choice(RELATIONS, relation=relation if relation is not None else unit.relation)
     return ParallelGuarantee(frozenset(parts), relation)
 
 

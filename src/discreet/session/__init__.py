@@ -8,9 +8,11 @@
     session.budget().remaining_fraction
 
 session.py    Session: what can be asked                                        ◄ read this first
+answering.py  one answer, at a cost or by its error
 account.py    who asks, and the ledger that is charged; drawn answers are stored
 compiler.py   questions to mechanisms; at_most="auto" is chosen once
 batch.py      many questions, all or none
+synthesis.py  a synthetic copy
 validate.py   questions, costs and keys, validated
 fitting.py    the Fix of a refusal for lack of budget: a cost that is admitted
 response.py   questions that all return at the same time after they were asked

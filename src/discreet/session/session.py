@@ -3,36 +3,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from discreet import check
-from discreet.errors import BadParameter, OverBudget, RefusedQuestion, UnsupportedGuarantee
+from discreet.errors import BadParameter
 from discreet.extras import naming_extras
 from discreet.ledger import Budget, Entry, Ledger, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import (
-    COST_OF_ANSWER,
     SessionAccount,
-    SettledAnswer,
     adding_spent,
-    refuse_not_drawn,
 )
-from discreet.session.compiler import QuestionCompiler, answer_from, tenth
-from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
+from discreet.session.answering import answer_at, answer_by_error, choose_bounds, spend_for_error
+from discreet.session.compiler import QuestionCompiler
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.suggestions import (
     cut_off,
-    draw_histograms,
     needed_columns,
     refuse_unchosen,
     suggest,
@@ -40,10 +34,8 @@ from discreet.session.suggestions import (
     unchosen_note,
     with_assumed_bounds,
     with_chosen_bounds,
-    with_cut_off_notes,
 )
 from discreet.session.validate import (
-    OWN_KEYS,
     Askable,
     QuestionCost,
     check_key,
@@ -62,10 +54,12 @@ from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
+    from discreet.tables.ask.query import Query
     from discreet.tables.ask.sql import ParsedQuestion
     from discreet.tables.plan.explain import ErrorExplanation
-    from discreet.tables.plan.steps import TwoSteps
     from discreet.tables.plan.suggest import BoundsSuggestion
+    from discreet.tables.synthetic.columns import Bins
+    from discreet.tables.synthetic.copy import SyntheticCopy
 
 __all__ = ["Session"]
 
@@ -73,6 +67,7 @@ _IN_MEMORY = ":memory:"
 #: What questions import when they are asked.
 _QUESTION_MODULES = (
     "discreet.session.batch",
+    "discreet.session.synthesis",
     "discreet.tables.ask.sql",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
@@ -81,8 +76,6 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.steps",
     "discreet.tables.plan.suggest",
 )
-#: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
-_PILOT_EPSILON = 0.05
 
 
 class Session:
@@ -187,7 +180,8 @@ class Session:
             raise _explain_error(asked.question, cost)
         if not needed:
             return self.release(asked.question, key=key, **cost)
-        self._choose_bounds(asked.question, assumed, needed, cost)
+        choose_bounds(self._compiler, asked.question, assumed, needed, cost)
+        self._take_chosen_bounds()
         with adding_spent("what choosing bounds cost"):
             refuse_unchosen(self.data, needed)
             return self.release(_parse(text, self.data, parameters).question, key=key, **cost)
@@ -248,8 +242,8 @@ class Session:
             return self._account.release(question, data, key)
         asked = question_of(question)
         if "error" in cost:
-            return self._answer_by_error(asked, key, **cost)
-        return self._answer(asked, key, spend_of(cost))
+            return answer_by_error(self._compiler, asked, key, **cost)
+        return answer_at(self._compiler, asked, key, spend_of(cost))
 
     @check.arguments
     @at_response_time
@@ -284,6 +278,40 @@ class Session:
         from discreet.session.batch import release_batch
 
         return release_batch(self._compiler, questions, self._response.silence(after_each))
+
+    @check.arguments
+    @at_response_time
+    def synthesize(
+        self,
+        data: Dataset | Query,
+        *,
+        columns: Sequence[str] | None = None,
+        bins: Mapping[str, Bins] | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        check: float = 0.01,
+        key: str | None = None,
+    ) -> SyntheticCopy:
+        """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
+
+        By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
+        column, or their edges. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
+        The cost needs a delta, or is stated as `rho`.
+
+        **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
+        >>> copy = session.synthesize(adult, columns=["sex", "race", "over_50k"], epsilon=0.5, delta=5e-7)
+        >>> len(copy.to_rows(rows=1000)), session.budget().remaining_fraction < 0.6
+        (1000, True)
+        """
+        from discreet.session.synthesis import make_copy
+
+        request = {"columns": columns, "bins": bins, "check": check}
+        return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
 
     @check.arguments
     def preview(
@@ -323,7 +351,7 @@ class Session:
             asked = question_of(question)
         bound, assumed = self._compiler.bound_or_assumed()
         spend, first = (
-            self._spend_for_error(asked, bound, **cost) if "error" in cost else (spend_of(cost), "")
+            spend_for_error(self._compiler, asked, bound, **cost) if "error" in cost else (spend_of(cost), "")
         )
         mechanism = self._compiler.compile(asked, spend, bound)
         preview = mechanism.preview()
@@ -493,8 +521,7 @@ class Session:
     def __reduce__(self) -> NoReturn:
         raise Ledger.no_copies()
 
-    def __copy__(self) -> NoReturn:
-        raise Ledger.no_copies()
+    __copy__ = __reduce__
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise Ledger.no_copies()
@@ -521,136 +548,6 @@ class Session:
             if not needed:
                 raise
         return parsed, assumed, needed
-
-    def _choose_bounds(
-        self, asked: Question, assumed: Dataset, needed: Mapping[str, Sequence[str]], cost: dict[str, Any]
-    ) -> None:
-        """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused.
-
-        For a question that is asked by its error they cost as much as its first steps may.
-        """
-        compiler = replace(self._compiler, data=assumed)
-        bound, epsilon = compiler.bound_or_assumed()[0], _PILOT_EPSILON
-        if "error" in cost:
-            compiler.least_spend(asked, bound, **cost)
-        else:
-            spend = spend_of(cost)
-            compiler.compile(asked, spend, bound)
-            epsilon = tenth(spend)
-        for table, columns in needed.items():
-            draw_histograms(self._compiler, table, columns, epsilon / len(needed))
-        self._take_chosen_bounds()
-
-    # --- charge, then draw ---------------------------------------------------------------------------
-
-    def _answer(
-        self,
-        question: Question,
-        key: str | None,
-        spend: Spend,
-        text: str = "",
-        finish: Callable[[Answer], Answer] = lambda answer: answer,
-    ) -> Answer:
-        """Compile, charge, draw, store; a stored answer is shown again and costs nothing."""
-        compile_at = partial(self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0])
-        try:
-            mechanism = compile_at(spend)
-        except RefusedQuestion as refusal:
-            raise propose_admitted_cost(refusal, self._account, spend, compile_at) from None
-        before = "what choosing at_most cost" if self._compiler.bound_mechanism(spend) is not None else ""
-        if self._compiler.is_auto:
-            mechanism = self._compiler.compile(question, spend, self._compiler.chosen_bound(spend))
-        pending = self._compiler.pending_answer(mechanism, key, text=text, finish=finish)
-        with adding_spent(before):
-            try:
-                (settled,) = self._account.settle(
-                    [pending], self.data.ready, compiled=True, spent=COST_OF_ANSWER
-                )
-            except UnsupportedGuarantee as refusal:
-                raise propose_admitted_cost(refusal, self._account, spend, compile_at) from None
-            except OverBudget as refusal:
-                # By now at_most may have been chosen.
-                compile_at = partial(
-                    self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0]
-                )
-                raise propose_smaller_cost(refusal, self._account, spend, compile_at) from None
-        return with_cut_off_notes(self._compiler, question, answer_from(settled))
-
-    def _answer_by_error(
-        self, question: Question, key: str | None, error: str | float, **options: Any
-    ) -> Answer:
-        """The answer at the least cost for an error: at once where the cost is known in advance, else after a pilot.
-
-        Each of the two steps has a key of its own if the question has one. Each step is then paid once, even if the process
-        is stopped and asks again. Without a key every step is new and is paid.
-        """
-        # The most that it may cost is no part of the question: a retry that allows more goes on from the same first step.
-        stated = "".join(f", {name} {value}" for name, value in sorted(options.items()) if name != "epsilon")
-        text = f"{question.text} [error {error}{stated}]"
-        entry = self._account.find(key, text, None)
-        if entry is not None:
-            refuse_not_drawn(entry.answer)
-            stored = answer_from(SettledAnswer(entry.answer, entry.receipt))
-            return with_cut_off_notes(self._compiler, question, stored)
-        from discreet.tables.answer.arrange import arrange
-        from discreet.tables.plan.steps import LastStep
-
-        # A question that is refused is refused here, before anything is charged.
-        plan = self._compiler.least_spend(question, self._compiler.bound_or_assumed()[0], error, **options)
-        first = options.get("pilot") or Spend(epsilon=_PILOT_EPSILON)
-        chooses_bound = self._compiler.bound_mechanism(first) is not None
-        with adding_spent("what choosing at_most cost" if chooses_bound else ""):
-            if self._compiler.is_auto:
-                bound = self._compiler.chosen_bound(first)
-                plan = self._compiler.least_spend(question, bound, error, **options)
-            if isinstance(plan, Spend):
-                return self._answer(question, key, plan, text)
-            paid: list[Spend] = []
-            step_plan: TwoSteps | LastStep = plan
-            while not isinstance(step_plan, LastStep):
-                step = f" {step_plan.number + 1}" if step_plan.number else ""
-                spend, first_key, first_text = (
-                    step_plan.pilot,
-                    _pilot_key(key, step),
-                    f"{text}, first step{step}",
-                )
-                with adding_spent(_cost_of_steps(paid)):
-                    pilot = self._answer(step_plan.question, first_key, spend, first_text)
-                paid += [spend] if pilot.receipt.cost is not None else []
-                with adding_spent(_cost_of_steps(paid)):
-                    step_plan = step_plan.then(pilot)
-            if step_plan.spend is None:
-                # What is released is the answer already; arranging it reads released numbers only.
-                return arrange(step_plan.finish(pilot), question)
-            with adding_spent(_cost_of_steps(paid)):
-                return self._answer(question, key, step_plan.spend, text, step_plan.finish)
-
-    def _spend_for_error(
-        self, question: Question, bound: int | None, error: str | float, **options: Any
-    ) -> tuple[Spend, str]:
-        """What an error costs, as far as that is known without data, and a note about it."""
-        plan = self._compiler.least_spend(question, bound, error, **options)
-        if isinstance(plan, Spend):
-            return plan, f"The least cost for an error of {error}."
-        return plan.pilot, (
-            f"An error of {error} needs two steps or more. The first is a small question at this cost; its noisy answer"
-            f" determines the cost of the next. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
-        )
-
-
-def _pilot_key(key: str | None, step: str) -> str | None:
-    """The key of a step before the last: no other question has it, and it is as short as any."""
-    return None if key is None else f"{OWN_KEYS}first step{step} {hashlib.sha256(key.encode()).hexdigest()}"
-
-
-def _cost_of_steps(paid: list[Spend]) -> str:
-    """What the steps before the last cost, in words; empty if nothing was paid."""
-    if not paid:
-        return ""
-    steps = "what the first step cost" if len(paid) == 1 else f"what the first {len(paid)} steps cost"
-    if paid[0].rho is not None:
-        return f"{steps} (ρ = {sum(spend.rho or 0.0 for spend in paid):g})"
-    return f"{steps} (ε = {sum(spend.size for spend in paid):g})"
 
 
 def _import_question_modules() -> None:

@@ -317,3 +317,19 @@ def test_a_run_says_its_level_and_what_it_assumes():
     assert [line.split(".")[0] for line in run.explain().splitlines()] == [
         str(number) for number in range(1, 1 + len(run.explain().splitlines()))
     ]
+
+
+def test_allocated_epochs_see_every_record_once_and_are_paid_when_they_begin():
+    run, optimizer = start_run(noise=1.0, batch=20, steps=5, sampling="allocated", physical=7)
+    epoch = privacy.gaussian(1.0).allocated(run.plan.per_epoch)
+    records, paid = 0, []
+    for x, y in run:
+        records += 0 if run._turn.batch.blank else len(x)
+        run.backward(cross_entropy(run.model(x), y, reduction="none"))
+        optimizer.step()
+        paid += [run.guarantee] if run.stepped else []
+        if run.stepped and run.steps == run.plan.per_epoch:
+            assert records == run.plan.size
+    epochs = [1 + step // run.plan.per_epoch for step in range(5)]
+    assert paid == [count * epoch for count in epochs]
+    assert "draws in secret one of its" in run.explain()

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet import testing
+from discreet import privacy, testing
+from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.plan import plan_of
-from discreet.learn.torch.sampler import draw
+from discreet.learn.torch.sampler import Allocation, draw
 from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW, WRONG
@@ -76,3 +77,35 @@ def test_a_batch_is_in_order_and_has_nobody_twice():
         drawn = draw(made, 8)
         assert (np.diff(drawn) > 0).all()
         assert Counter(drawn.tolist()).most_common(1)[0][1] == 1 if drawn.size else True
+
+
+def test_allocation_gives_every_record_one_step_of_every_epoch():
+    made = plan(sampling="allocated", size=40, batch=10, steps=8)
+    assert (made.per_epoch, made.rounds) == (4, 2)
+    assert made.guarantee == 2 * privacy.gaussian(1.0).allocated(4)
+    allocation = Allocation(made, 40)
+    for epoch in (1, 2):
+        drawn = np.concatenate([allocation.draw() for _ in range(4)])
+        assert sorted(drawn.tolist()) == list(range(40))
+        assert allocation.begun == epoch
+    with pytest.raises(RefusedTraining, match="another epoch"):
+        allocation.draw()
+
+
+@may_fail(ALPHA, "one law fits, others do not")
+def test_the_steps_of_two_records_are_uniform_and_independent():
+    made = plan(sampling="allocated", size=6, batch=2, steps=3)
+    codes = []
+    for _ in range(FEW):
+        allocation = Allocation(made, 2)
+        where = {record: step for step in range(3) for record in allocation.draw().tolist()}
+        codes.append(3 * where[0] + where[1])
+    fit.accepts(np.array(codes), lambda k: np.full(k.size, 1 / 9))
+
+
+def test_allocated_batches_have_no_theorem_for_a_replaced_record():
+    assert plan(sampling="allocated", steps=5).guarantee == 2 * privacy.gaussian(1.0).allocated(3)
+    with pytest.raises(BadParameter, match="replaced") as refused:
+        plan(sampling="allocated", relation="replace")
+    assert refused.value.fix == "sampling='poisson'"
+    assert plan(sampling="poisson", relation="replace").relation == "replace"

@@ -22,7 +22,7 @@ from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import secret_workers
 from discreet.learn.torch.plan import TrainingPlan
 from discreet.learn.torch.records import Records, refuse_mixing
-from discreet.learn.torch.sampler import Indices, draw
+from discreet.learn.torch.sampler import Allocation, Indices, draw
 
 __all__ = ["Batch", "Batches", "DrawnBatches", "LoaderBatches"]
 
@@ -72,11 +72,17 @@ class DrawnBatches:
     ) -> None:
         self._plan, self._records, self._physical, self._canaries = plan, records, physical, canaries
         self._cycle = cycle
+        canary_count = canaries.count if canaries is not None else 0
+        is_allocated = plan.sampling == "allocated"
+        self._allocation = Allocation(plan, len(records) + canary_count) if is_allocated else None
 
     def draw(self) -> Iterator[Batch]:
         population = len(self._records)
         canary_count = self._canaries.count if self._canaries is not None else 0
-        indices = draw(self._plan, population + canary_count)
+        if self._allocation is not None:
+            indices = self._allocation.draw()
+        else:
+            indices = draw(self._plan, population + canary_count)
         if self._cycle is not None:
             indices = self._cycle.select(indices)
         if self._canaries is not None:
@@ -96,7 +102,7 @@ class DrawnBatches:
         return Batch(data, real.size + blanks, first, last, part.size == 0, part, population)
 
     def rounds(self, steps: int) -> int:
-        return self._plan.rounds_of(steps)
+        return self._plan.rounds_of(steps) if self._allocation is None else self._allocation.begun
 
 
 class LoaderBatches:

@@ -16,6 +16,8 @@ Why it holds, for each way to make batches:
   and the noise of steps is correlated; for a record, `bands` steps are one round
   (`banded.proof.md`);
 - "fixed": `batch` of n records without replacement, n public; `privacy.sampling` again;
+- "allocated": at the beginning of an epoch every record draws one of its steps; an epoch is one
+  round, and `privacy.allocation` has the theorem;
 - "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
 - "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so
   for a record an epoch is one Gaussian step. Sampling does not amplify it: shuffled batches are not
@@ -44,8 +46,8 @@ from discreet.privacy.unit import RELATIONS, Unit
 
 __all__ = ["SAMPLINGS", "TrainingPlan", "plan_of"]
 
-SAMPLINGS = ("poisson", "fixed", "full")
-_LOADER = "loader"
+SAMPLINGS = ("poisson", "fixed", "full", "allocated")
+_ALLOCATED, _LOADER = "allocated", "loader"
 #: The most bands that "auto" chooses: each costs as much memory as the sums.
 _MOST_BANDS = 64
 
@@ -86,6 +88,8 @@ class TrainingPlan:
         """The probability that a record is in a batch of its turn. Poisson batches are drawn at this rate or a little below."""
         if self.sampling in ("full", _LOADER):
             return 1.0
+        if self.sampling == _ALLOCATED:
+            return 1 / self.per_epoch
         exact_rate = Fraction(self.bands * self.batch, self.size)
         rate = float(exact_rate)
         # Fixed batches are drawn at the exact rate, so there the float is rounded up.
@@ -94,12 +98,12 @@ class TrainingPlan:
 
     @property
     def rounds(self) -> int:
-        """How often `one_round` is paid for: every step, every turn of all bands, or every epoch of a loader."""
+        """How often `one_round` is paid for: every step, every turn of all bands, or every epoch of a loader or an allocation."""
         return self.rounds_of(self.steps)
 
     def rounds_of(self, steps: int) -> int:
         """How many rounds the first `steps` steps begin."""
-        return -(-steps // (self.per_epoch if self.sampling == _LOADER else self.bands))
+        return -(-steps // (self.per_epoch if self.sampling in (_ALLOCATED, _LOADER) else self.bands))
 
     @property
     def error(self) -> float:
@@ -115,10 +119,12 @@ class TrainingPlan:
         return [float(variance) for variance in bands_of.variances(self.bands, self.steps)]
 
     def one_round(self) -> Guarantee:
-        """The guarantee of one noisy sum."""
+        """The guarantee of one noisy sum, or of all sums of an epoch."""
         if self.sampling in SAMPLINGS[:2]:
             scheme = "poisson" if self.sampling == "poisson" else "without-replacement"
             return privacy.gaussian(self.noise, unit=self.unit).sampled(self.rate, scheme, self.relation)
+        if self.sampling == _ALLOCATED:
+            return privacy.gaussian(self.noise, unit=self.unit).allocated(self.per_epoch)
         # One record leaves and another comes, so the sum moves by two clipping norms.
         if self.relation == "replace":
             return privacy.gaussian(self.noise / 2, relation="replace", unit=self.unit)
@@ -222,7 +228,11 @@ def _least_error(plan: TrainingPlan, epsilon: float | None, delta: float | None)
 
 def _choose_relation(relation: str | None, sampling: str) -> str:
     """One more record can be a neighbour only where the number of records does not show."""
-    if sampling in ("poisson", "full"):
+    if sampling == _ALLOCATED and relation == "replace":
+        raise _contradiction_error(
+            "allocated batches have no theorem for a replaced record", "sampling='poisson'"
+        )
+    if sampling in ("poisson", "full", _ALLOCATED):
         return check.choice(RELATIONS, relation="add-remove" if relation is None else relation)
     if relation is None or check.choice(RELATIONS, relation=relation) == "replace":
         return "replace"

@@ -19,6 +19,7 @@ _LEVELS = {
 _BATCHES = {
     "poisson": "Each step draws a new secret batch: every {unit} is in it with probability {rate:.6g}.",
     "fixed": "Each step draws a new secret batch of {batch} {unit}s. Every choice is equally likely.",
+    "allocated": "In each epoch every {unit} draws in secret one of its {per_epoch} steps, and takes part in that step only.",
     "full": "Each step uses every {unit}.",
     "loader": "Batches come from a loader. Each {unit} is in at most one batch of an epoch, and sampling does not amplify the guarantee.",
 }

@@ -148,7 +148,7 @@ class Run:
         self._closed = False
         self._look = FirstLook(self.model, parts.sums.test, parted=parts.in_micro_batches)
         self._generators = Generators()
-        self._mixing = Mixing(secret_sizes=self.plan.sampling == "poisson")
+        self._mixing = Mixing(secret_sizes=self.plan.sampling in ("poisson", "allocated"))
         self._patched = [PatchedOptimizer(optimizer, self._step) for optimizer in parts.optimizers]
 
     # --- the loop ------------------------------------------------------------------------------------

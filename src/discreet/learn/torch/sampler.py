@@ -5,7 +5,8 @@
 
 **Guarantee.** "poisson": each index is drawn independently, with a probability that is at most
 `plan.rate` and below it by 2**-64 at most. "fixed": every set of `plan.batch` indices is equally
-likely, exactly. "full": all of them.
+likely, exactly. "full": all of them. "allocated": at the beginning of an epoch every index draws
+one of its steps (`Allocation`), exactly uniformly and independently.
 
 Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate
 reveals no more. A set that is filled by uniform draws, repeats left out, treats all indices alike
@@ -23,11 +24,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import RefusedTraining
 from discreet.learn.torch.plan import TrainingPlan
 from discreet.noise.integer import uniform
 from discreet.noise.source import current
 
-__all__ = ["Indices", "draw"]
+__all__ = ["Allocation", "Indices", "draw"]
 
 Indices = npt.NDArray[np.int64]
 
@@ -40,6 +42,40 @@ def draw(plan: TrainingPlan, records: int) -> Indices:
         return _draw_fixed(records, plan.batch)
     threshold = np.uint64(math.floor(Fraction(plan.rate) * 2**64))
     return np.flatnonzero(current().words(records) < threshold)
+
+
+class Allocation:
+    """The step of each record in the present epoch, drawn afresh for every epoch.
+
+    A batch that was drawn and left is not drawn again, so that no record has two steps in an epoch;
+    `begun` counts the epochs that are paid for.
+    """
+
+    def __init__(self, plan: TrainingPlan, records: int) -> None:
+        self._plan, self._records = plan, records
+        self._steps: Indices = np.empty(0, np.int64)
+        self._turn = 0
+        self.begun = 0
+
+    def draw(self) -> Indices:
+        """The indices of the next batch."""
+        if self._turn % self._plan.per_epoch == 0:
+            if self.begun == self._plan.rounds:
+                raise _no_epoch_left_error()
+            self._steps, self.begun = uniform(self._plan.per_epoch, self._records), self.begun + 1
+        chosen = np.flatnonzero(self._steps == self._turn % self._plan.per_epoch)
+        self._turn += 1
+        return chosen
+
+
+def _no_epoch_left_error() -> RefusedTraining:
+    return RefusedTraining(
+        "DP913",
+        "batches were drawn and left without a step, so that another epoch would have to begin.",
+        why="a record has one step in an epoch, and an epoch that was not planned is not paid for.",
+        fix="private(…, resume=run.state_dict())   plans the remaining steps anew",
+        spent="what the steps before it cost",
+    )
 
 
 def _draw_fixed(records: int, count: int) -> Indices:

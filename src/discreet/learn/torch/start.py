@@ -138,8 +138,8 @@ def private(
       divisor of every step. `size`: the public number of records from which the sampling rate is
       computed. Data with one record more or less are then neighbours. Without `size` the number of
       records counts as public.
-    - `sampling`: `"poisson"`, `"fixed"` or `"full"`. `relation` and `unit`: how neighbouring data
-      differ, and what one record stands for.
+    - `sampling`: `"poisson"`, `"fixed"`, `"full"` or `"allocated"` (every record once in an epoch).
+      `relation` and `unit`: how neighbouring data differ, and what one record stands for.
     - `clip`: the clipping norm. `adaptive`: True or an `Adaptive` for a norm that follows the
       gradients. `clipper`: what clips the gradients of a model; by default `clip.Clipper`.
     - `bands`: the number of steps whose noise is correlated (`banded`), or `"auto"` for the number

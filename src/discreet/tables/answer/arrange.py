@@ -40,7 +40,7 @@ def arrange(answer: Answer, question: Question) -> Answer:
     if question.limit is not None:
         rows = rows[: question.limit]
     arranged = _outputs(answer, question) if question.outputs else answer
-    return arranged.take(rows)
+    return arranged if rows == list(range(len(arranged))) else arranged.take(rows)
 
 
 def _passing(answer: Answer, condition: ReleasedExpression) -> list[int]:
@@ -67,7 +67,10 @@ def _outputs(answer: Answer, question: Question) -> Answer:
             columns[output.name] = answer.columns[output.of.name]
         else:
             columns[output.name] = computed_column(answer, output.of, output.name)
-    groups = tuple(tuple(group[at] for _, at in keys) for group in answer.groups)
+    order = [at for _, at in keys]
+    groups = answer.groups
+    if order != list(range(len(answer.keys))):
+        groups = tuple(tuple(group[at] for at in order) for group in groups)
     return replace(answer, keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
 
 

@@ -17,111 +17,109 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.json_types import JsonObject
 from discreet.tables.answer.answer import Answer
+from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
+from discreet.tables.answer.frames import plain_value, value_of
 from discreet.tables.answer.measured import Measured, measured_of_dict
 from discreet.tables.answer.noisy import Noisy
 from discreet.tables.data.types import Value
-from discreet.tables.workloads.released import ReleasedTables, TableCell
+from discreet.tables.workloads.measurement import Layout
+from discreet.tables.workloads.released import ReleasedTables, Span, TableCell
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem
 
-__all__ = ["CubeAnswer", "CubeTables", "grouping_text", "long_answer"]
-
-
-def grouping_text(names: Sequence[str]) -> str:
-    """The value of the column that tells the tables apart: the keys of a table, or "total".
-
-    >>> grouping_text(["sex", "race"]), grouping_text([])
-    ('sex, race', 'total')
-    """
-    return ", ".join(names) or "total"
+__all__ = ["CubeAnswer", "CubeTables", "long_answer"]
 
 
 @dataclass(frozen=True, eq=False)
 class CubeTables:
-    """The tables of a cube: their keys with all values, the measured numbers, and every row of every table.
+    """The tables of a cube: their shape, the measured numbers, and every row of every table.
 
     `columns` has the noisy columns of all tables of the closure below each other, in the order of
-    `system.closure`. `readings` says of each column that is a sum which measured numbers it is made of.
+    `shape.closure`. `readings` says of each column that is a sum which measured numbers it is made of,
+    and `counts` names the columns that count rows.
     """
 
-    names: tuple[str, ...]
-    values: tuple[tuple[Value, ...], ...]
-    system: ResidualSystem
+    shape: CubeShape
     measured: tuple[Measured, ...]
     columns: Mapping[str, Noisy]
     readings: Mapping[str, tuple[tuple[int, Fraction], ...]]
+    counts: tuple[str, ...]
 
     @cached_property
-    def starts(self) -> dict[KeySet, int]:
-        """The first row of each table."""
+    def starts(self) -> dict[KeySet, tuple[int, TableKeys]]:
+        """The first row of each table, and the table, by the places of its keys."""
         starts, row = {}, 0
-        for keys in self.system.closure:
-            starts[keys] = row
-            row += self.system.cells(keys)
+        for table in self.shape.closure:
+            starts[self.shape.places(table)] = row, table
+            row += self.shape.size(table)
         return starts
 
-    def rows(self, keys: KeySet) -> range:
+    def rows(self, table: TableKeys) -> range:
         """The rows of one table."""
-        return range(self.starts[keys], self.starts[keys] + self.system.cells(keys))
-
-    def groups(self, keys: KeySet) -> list[tuple[Value, ...]]:
-        """The values of the keys of each row of a table, in the order of its rows."""
-        return list(product(*(self.values[key] for key in keys)))
-
-    def long_groups(self, keys: KeySet) -> list[tuple[Value, ...]]:
-        """The same with None for the other keys, and with the name of the table."""
-        lists = [values if place in keys else (None,) for place, values in enumerate(self.values)]
-        name = grouping_text([self.names[key] for key in keys])
-        return [(*group, name) for group in product(*lists)]
+        start, _ = self.starts[self.shape.places(table)]
+        return range(start, start + self.shape.size(table))
 
     def numbers(self, column: str) -> list[tuple[Fraction, ReleasedTables]]:
         """The measured numbers that a column is a sum of, with their weights; none for a mean."""
         return [(weight, self.measured[place].tables) for place, weight in self.readings.get(column, ())]
 
-    def table(self, column: str, keys: KeySet) -> Floats:
-        """The estimates of a count or a sum, as an array with an axis for each key."""
-        total: Floats = np.zeros(self.system.shape(keys))
-        for weight, tables in self.numbers(column):
-            total = total + float(weight) * tables.table(keys)
-        return total
+    def table(self, column: str, categories: KeySet, spans: Sequence[Sequence[Span]] | None = None) -> Floats:
+        """The estimates of a count or a sum, as an array with an axis for each key.
 
-    def covariance(self, column: str, one: Mapping[int, int], other: Mapping[int, int]) -> float:
-        """The covariance of the noise of two cells, each given by the number of the value of each key."""
-        cells = TableCell((), one), TableCell((), other)
-        return sum(float(weight) ** 2 * tables.covariance(*cells) for weight, tables in self.numbers(column))
+        Without `spans` it has all rows along the axes.
+        """
+        if spans is None:
+            levels = tuple(axis.depth for axis in self.shape.axes)
+            nodes = self.shape.nodes(TableKeys(levels, categories))
+            spans = [[span for _, span in each] for each in nodes]
+        total: Any = 0.0
+        for weight, tables in self.numbers(column):
+            total = total + float(weight) * tables.table(categories, spans)
+        return np.asarray(total, np.float64)
+
+    def covariance(self, column: str, one: TableCell, other: TableCell) -> float:
+        """The covariance of the noise of two cells."""
+        return sum(
+            float(weight) ** 2 * tables.covariance(one, other) for weight, tables in self.numbers(column)
+        )
 
     def to_dict(self) -> JsonObject:
-        """Everything as plain JSON types, but the columns."""
+        """The shape, the measured numbers and the readings, as plain JSON types."""
+        shape = self.shape
         return {
-            "names": list(self.names),
-            "sets": [list(keys) for keys in self.system.sets],
+            "names": list(shape.names),
+            "values": [[plain_value(value) for value in values] for values in shape.values],
+            "axes": [axis.to_dict(plain_value) for axis in shape.axes],
+            "sets": [list(keys) for keys in shape.system.sets],
             "measured": [measured.to_dict() for measured in self.measured],
             "readings": {
                 name: [[place, str(weight)] for place, weight in reading]
                 for name, reading in self.readings.items()
             },
+            "counts": list(self.counts),
         }
 
     @classmethod
-    def from_dict(
-        cls, stored: Mapping[str, Any], values: Sequence[Sequence[Value]], columns: Mapping[str, Noisy]
-    ) -> CubeTables:
+    def from_dict(cls, stored: Mapping[str, Any], columns: Mapping[str, Noisy]) -> CubeTables:
         """What `to_dict` wrote."""
-        sizes = tuple(len(each) for each in values)
-        system = ResidualSystem(sizes, tuple(tuple(map(int, keys)) for keys in stored["sets"]))
+        values = tuple(tuple(value_of(value) for value in each) for each in stored["values"])
+        axes = tuple(AxisKeys.from_dict(each, value_of) for each in stored["axes"])
+        sets = tuple(tuple(map(int, keys)) for keys in stored["sets"])
+        shape = CubeShape(tuple(stored["names"]), values, axes, ResidualSystem(tuple(map(len, values)), sets))
         readings = {
             name: tuple((int(place), Fraction(weight)) for place, weight in reading)
             for name, reading in stored["readings"].items()
         }
-        measured = tuple(measured_of_dict(each, system) for each in stored["measured"])
-        return cls(tuple(stored["names"]), tuple(map(tuple, values)), system, measured, columns, readings)
+        layout = Layout(tuple(axis.axis for axis in axes), shape.system, {})
+        measured = tuple(measured_of_dict(each, layout) for each in stored["measured"])
+        return cls(shape, measured, columns, readings, tuple(stored["counts"]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,12 +166,13 @@ class CubeAnswer(Answer):
         from tables that were.
         """
         tables, places = self.cube_tables, [self._place(name) for name in names]
-        keys = tuple(sorted(places))
-        if keys not in tables.starts:
+        keys = tuple(sorted(set(places)))
+        if keys not in tables.starts or len(keys) < len(places):
             raise self._no_table_error(names)
-        rows = tables.rows(keys)
+        _, table = tables.starts[keys]
+        rows = tables.rows(table)
         order = [keys.index(place) for place in places]
-        groups = tuple(tuple(group[at] for at in order) for group in tables.groups(keys))
+        groups = tuple(tuple(group[at] for at in order) for group in tables.shape.groups(table))
         return Answer(
             tuple(names),
             groups,
@@ -200,7 +199,45 @@ class CubeAnswer(Answer):
                 why="the noise of counts and sums alone has a covariance that is known.",
                 fix=f"use {', '.join(map(repr, tables.readings)) or 'COUNT(*) in the question'}",
             )
-        return tables.covariance(column, self._cell(one), self._cell(other))
+        return tables.covariance(column, self.cell_of(one), self.cell_of(other))
+
+    def between(self, low: Value, high: Value, where: Mapping[str, Value] | None = None) -> Answer:
+        """The counts and sums of the rows whose ordered key is in a range, both ends included.
+
+        For cubes that were asked for with `ranges` or `prefixes`. `where` names values of other keys.
+
+        **Guarantee.** Free, and the interval is that of the noise of the range, not a sum of intervals.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> ages = session.release(adult.ranges("age", by="sex").count(), rho=0.1)
+        >>> 10_000 < ages.between(30, 44, where={"sex": "Male"}).value < 14_000
+        True
+        """
+        from discreet.tables.answer.cube_ranges import range_total
+
+        return range_total(self, low, high, where or {})
+
+    def cumulative(self, *by: str) -> Answer:
+        """The rows up to each value of the ordered key, for each value of the keys `by`."""
+        from discreet.tables.answer.cube_ranges import cumulative
+
+        return cumulative(self, by)
+
+    def quantile(self, fraction: float, *by: str) -> Answer:
+        """The value of the ordered key up to which that part of the rows lies, with an interval of values.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> ages = session.release(adult.prefixes("age").count(), rho=0.1)
+        >>> ages.quantile(0.5).value
+        37
+        """
+        from discreet.tables.answer.cube_ranges import quantile
+
+        return quantile(self, check.inner_probability(fraction=fraction), by)
 
     def to_dict(self) -> JsonObject:
         """The whole answer as plain JSON types."""
@@ -208,36 +245,36 @@ class CubeAnswer(Answer):
 
         return cube_to_dict(self)
 
-    def _cell(self, values: Mapping[str, Value]) -> dict[int, int]:
-        tables, cell = self.cube_tables, {}
-        for name, value in values.items():
-            place = self._place(name)
-            if value not in tables.values[place]:
-                raise BadParameter(
-                    "DP105",
-                    f"{name} has no value {value!r}.",
-                    why="a number of a cube is named by public values of its keys.",
-                    fix=f"use {', '.join(map(repr, tables.values[place][:5]))}",
-                )
-            cell[place] = tables.values[place].index(value)
-        if tuple(sorted(cell)) not in tables.starts:
+    def cell_of(self, values: Mapping[str, Value]) -> TableCell:
+        """The cell with some values of its keys; values and tables that are not there are refused."""
+        tables = self.cube_tables
+        places = {self._place(name): value for name, value in values.items()}
+        if tuple(sorted(places)) not in tables.starts:
             raise self._no_table_error(tuple(values))
+        cell = tables.shape.cell(places)
+        if cell is None:
+            raise BadParameter(
+                "DP105",
+                f"the cube has no number with {', '.join(f'{name} = {value!r}' for name, value in values.items())}.",
+                why="a number of a cube is named by public values of its keys.",
+                fix=f"use the values that  cube[{', '.join(map(repr, values))}]  shows",
+            )
         return cell
 
     def _place(self, name: object) -> int:
-        tables = self.cube_tables
-        if isinstance(name, str) and name in tables.names:
-            return tables.names.index(name)
+        names = self.cube_tables.shape.names
+        if isinstance(name, str) and name in names:
+            return names.index(name)
         raise BadParameter(
             "DP105",
             f"the cube has no key {name!r}.",
             why="a table of a cube is named by its keys.",
-            fix=f"use {', '.join(map(repr, tables.names))}" if tables.names else "cube.total",
+            fix=f"use {', '.join(map(repr, names))}" if names else "cube.total",
         )
 
     def _no_table_error(self, names: Sequence[object]) -> BadParameter:
-        tables = self.cube_tables
-        largest = ", ".join(repr(tables.names[key]) for key in tables.system.sets[-1])
+        shape = self.cube_tables.shape
+        largest = ", ".join(repr(shape.names[place]) for place in shape.places(shape.shown[-1]))
         return BadParameter(
             "DP105",
             f"the cube has no table of ({', '.join(map(str, names))}).",
@@ -249,8 +286,10 @@ class CubeAnswer(Answer):
 def long_answer(cube: CubeAnswer) -> CubeAnswer:
     """The cube with all rows of the tables that were asked for, before anything is chosen or sorted."""
     tables = cube.cube_tables
-    rows = [row for keys in tables.system.sets for row in tables.rows(keys)]
-    groups = [group for keys in tables.system.sets for group in tables.long_groups(keys)]
-    is_all = len(rows) == sum(map(tables.system.cells, tables.system.closure))
-    columns = {name: column if is_all else column.take(rows) for name, column in tables.columns.items()}
-    return replace(cube, groups=tuple(groups), columns=columns)
+    shape = tables.shape
+    groups = tuple(group for table in shape.shown for group in shape.long_groups(table))
+    columns = dict(tables.columns)
+    if len(shape.shown) < len(shape.closure):
+        rows = [row for table in shape.shown for row in tables.rows(table)]
+        columns = {name: column.take(rows) for name, column in columns.items()}
+    return replace(cube, groups=groups, columns=columns)

@@ -8,25 +8,32 @@ them, and public values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from discreet.json_types import JsonObject
 from discreet.tables.answer import frames
 from discreet.tables.answer.answer import Answer
-from discreet.tables.answer.cube import CubeAnswer, CubeTables
+from discreet.tables.answer.cube import CubeAnswer, CubeTables, long_answer
 from discreet.tables.answer.noisy import Noisy
 
 __all__ = ["cube_of_dict", "cube_to_dict"]
 
 
 def cube_to_dict(cube: CubeAnswer) -> JsonObject:
-    """The whole answer as plain JSON types."""
+    """The whole answer as plain JSON types.
+
+    The long table is left out if it has all rows of the tables that were asked for, in their order.
+    """
     tables = cube.cube_tables
-    return frames.answer_to_dict(cube) | {
+    whole = long_answer(cube)
+    is_whole = cube.groups == whole.groups and cube.columns == whole.columns
+    table = replace(cube, groups=(), columns={}) if is_whole else cube
+    return frames.answer_to_dict(table) | {
         "discreet.answer": frames.CUBE_VERSION,
         "cube": {
             **tables.to_dict(),
-            "values": [[frames.plain_value(value) for value in values] for values in tables.values],
+            "whole": is_whole,
             "columns": {name: frames.column_to_dict(column) for name, column in tables.columns.items()},
         },
     }
@@ -36,7 +43,7 @@ def cube_of_dict(
     answer: Answer, stored: Mapping[str, Any], column_of: Callable[[dict[str, Any]], Noisy]
 ) -> CubeAnswer:
     """The cube whose long table is `answer`."""
-    values = [[frames.value_of(value) for value in values] for values in stored["values"]]
     columns = {name: column_of(column) for name, column in stored["columns"].items()}
     fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
-    return CubeAnswer(**fields, tables=CubeTables.from_dict(stored, values, columns))
+    cube = CubeAnswer(**fields, tables=CubeTables.from_dict(stored, columns))
+    return long_answer(cube) if stored["whole"] else cube

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from importlib import import_module
@@ -37,6 +37,7 @@ __all__ = [
     "answer_to_dict",
     "column_to_dict",
     "from_json",
+    "library",
     "plain_value",
     "sidecar_text",
     "to_arrow",
@@ -48,6 +49,8 @@ __all__ = [
     "to_parquet",
     "to_polars",
     "value_of",
+    "write_csv",
+    "write_parquet",
 ]
 
 _VERSION = 1
@@ -62,47 +65,56 @@ _FORMER = {"gaussian", "step"}
 
 def to_pandas(answer: Answer) -> pd.DataFrame:
     """A pandas data frame."""
-    frame: pd.DataFrame = _library("pandas").DataFrame(_columns(answer))
+    frame: pd.DataFrame = library("pandas").DataFrame(_columns(answer))
     frame.attrs.update(answer.metadata())
     return frame
 
 
 def to_polars(answer: Answer) -> pl.DataFrame:
     """A Polars data frame."""
-    frame: pl.DataFrame = _library("polars").DataFrame(_columns(answer), strict=False)
+    frame: pl.DataFrame = library("polars").DataFrame(_columns(answer), strict=False)
     return frame
 
 
 def to_arrow(answer: Answer) -> pa.Table:
     """An Arrow table."""
-    table: pa.Table = _library("pyarrow").table(_columns(answer))
+    table: pa.Table = library("pyarrow").table(_columns(answer))
     return table.replace_schema_metadata(answer.metadata())
 
 
 def to_parquet(answer: Answer, path: str | Path) -> None:
     """Write a Parquet file."""
-    table = to_arrow(answer)
+    write_parquet(path, to_arrow(answer))
+
+
+def write_parquet(path: str | Path, table: pa.Table) -> None:
+    """Write an Arrow table as a Parquet file."""
     with _open_place(path) as place:
-        _library("pyarrow.parquet").write_table(table, place)
+        library("pyarrow.parquet").write_table(table, place)
 
 
 def to_ipc(answer: Answer, path: str | Path) -> None:
     """Write an Arrow IPC file."""
-    table, ipc = to_arrow(answer), _library("pyarrow.ipc")
+    table, ipc = to_arrow(answer), library("pyarrow.ipc")
     with _open_place(path) as place, ipc.new_file(str(place), table.schema) as file:
         file.write_table(table)
 
 
 def to_csv(answer: Answer, path: str | Path, *, sidecar: bool = False) -> None:
     """Write a CSV file, and beside it what a reader must know."""
-    with _open_place(path) as place:
-        with place.open("w", encoding="utf-8", newline="") as file:
-            lines = csv.writer(file)
-            lines.writerow(answer.header)
-            lines.writerows(answer.rows())
-        if sidecar:
+    write_csv(path, answer.header, answer.rows())
+    if sidecar:
+        with _open_place(path) as place:
             beside = place.with_name(f"{place.name}{SIDECAR}")
             beside.write_text(sidecar_text(answer, place.name), encoding="utf-8")
+
+
+def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
+    """Write rows as a CSV file in UTF-8."""
+    with _open_place(path) as place, place.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(header)
+        lines.writerows(rows)
 
 
 def sidecar_text(answer: Answer, name: str) -> str:
@@ -116,7 +128,7 @@ def sidecar_text(answer: Answer, name: str) -> str:
 
 def to_excel(answer: Answer, path: str | Path) -> None:
     """Write an Excel file: the table, and what a reader must know."""
-    book = _library("openpyxl").Workbook()
+    book = library("openpyxl").Workbook()
     sheet = book.active
     sheet.title = "answer"
     for number, row in enumerate((answer.header, *answer.rows()), 1):
@@ -272,7 +284,8 @@ def _unreadable_answer_error(code: str, reason: str) -> BadDescription:
     )
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
+    """An optional library, or a refusal that says how to install it."""
     try:
         return import_module(name)
     except ImportError:

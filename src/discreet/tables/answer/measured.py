@@ -117,8 +117,9 @@ class PooledNumber:
         }
 
 
-def measured_of_dict(stored: Mapping[str, Any], system: ResidualSystem) -> Measured:
+def measured_of_dict(stored: Mapping[str, Any], layout: Layout) -> Measured:
     """What `to_dict` wrote."""
+    system = layout.system
     unit, scales = Fraction(stored["unit"]), [float(scale) for scale in stored["scales"]]
     if stored["noise"] == "laplace":
         tables = [tuple(map(int, keys)) for keys in stored["tables"]]
@@ -126,26 +127,23 @@ def measured_of_dict(stored: Mapping[str, Any], system: ResidualSystem) -> Measu
             system,
             dict(zip(tables, scales, strict=True)),
             {
-                keys: _table(numbers, system, keys)
+                keys: np.array(numbers).reshape(system.shape(keys))
                 for keys, numbers in zip(tables, stored["noisy"], strict=True)
             },
             unit,
         )
     residuals = system.residuals
     measurement = Measurement(
-        Layout((), system, {}),
+        layout,
         dict(zip(residuals, map(int, stored["multipliers"]), strict=True)),
         dict(zip(residuals, scales, strict=True)),
     )
     noisy = {
-        keys: _table(numbers, system, keys) for keys, numbers in zip(residuals, stored["noisy"], strict=True)
+        keys: np.array(numbers).reshape((*layout.measured_shape(), *system.shape(keys)))
+        for keys, numbers in zip(residuals, stored["noisy"], strict=True)
     }
     return MeasuredNumber(measurement, noisy, unit)
 
 
 def _numbers(table: Any) -> list[Any]:
     return [int(number) for number in np.ravel(table).tolist()]
-
-
-def _table(numbers: list[int], system: ResidualSystem, keys: KeySet) -> Any:
-    return np.array(numbers).reshape(system.shape(keys))

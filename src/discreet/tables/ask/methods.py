@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from discreet import check
 from discreet.tables.ask import aggregates
@@ -106,6 +106,26 @@ class QueryMethods:
         By default the columns are those whose values the description lists.
         """
         return self._query.with_marginals(order, columns, objective)
+
+    @check.arguments
+    def ranges(
+        self, column: str | Expression, by: str | Expression | Sequence[str | Expression] = ()
+    ) -> Query:
+        """Every range of an ordered column, such as the ages from 30 to 44, all in one release.
+
+        With `by` they are there for every subset of those columns too. The answer has a row for each
+        value; `answer.between(30, 44)`, `answer.cumulative()` and `answer.quantile(0.5)` are free.
+        """
+        return self._query.with_ordered("RANGES", column, _columns(by))
+
+    @check.arguments
+    def prefixes(
+        self, column: str | Expression, by: str | Expression | Sequence[str | Expression] = ()
+    ) -> Query:
+        """The rows up to each value of an ordered column, all in one release: the best noise for a
+        cumulative distribution and its quantiles. With `by`, also for every subset of those columns.
+        """
+        return self._query.with_ordered("PREFIXES", column, _columns(by))
 
     def aggregate(
         self, *specs: aggregates.AggregateSpec, **named_specs: aggregates.AggregateSpec
@@ -203,6 +223,6 @@ class QueryMethods:
         return self._query.with_buckets(of, edges)
 
 
-def _columns(some: Sequence[str | Expression]) -> Sequence[str | Expression]:
-    """The columns of one table; a single name stands for itself."""
-    return (some,) if isinstance(some, str) else some
+def _columns(some: str | Expression | Sequence[str | Expression]) -> Sequence[str | Expression]:
+    """The columns of one table; a single one stands for itself."""
+    return some if isinstance(some, list | tuple) else cast("Sequence[str | Expression]", (some,))

@@ -78,7 +78,7 @@ class Query(QueryMethods):
     keys: tuple[tuple[str, Expression], ...] = ()
     listed: tuple[tuple[Any, ...], ...] | None = None  # the public groups that `keys` lists
     # How several tables are asked for: CUBE, ROLLUP, … of the keys, and which errors are to be small.
-    grouping: exp.Expression | None = None
+    grouping: tuple[exp.Expression, ...] = ()
     objective: str = ""
 
     @property
@@ -160,7 +160,18 @@ class Query(QueryMethods):
             node = exp.GroupingSets(expressions=[exp.Tuple(expressions=some) for some in parts])
         else:
             node = {"CUBE": exp.Cube, "ROLLUP": exp.Rollup}[kind](expressions=parts[0])
-        return replace(self, keys=tuple(keys.values()), grouping=node, objective=_objective_text(objective))
+        return replace(
+            self, keys=tuple(keys.values()), grouping=(node,), objective=_objective_text(objective)
+        )
+
+    def with_ordered(self, kind: str, column: str | Expression, by: Sequence[str | Expression]) -> Query:
+        """The question with the ranges or the prefixes of a column, for every subset of other columns."""
+        first = (_name(column), as_expression(column))
+        ordered = exp.Anonymous(this=kind, expressions=[first[1].node.copy()])
+        if not by and not self.keys:
+            return replace(self, keys=(first,), grouping=(ordered,))
+        cube = self.with_grouping("CUBE", [by], "each")
+        return replace(cube, keys=(first, *cube.keys), grouping=(ordered, *cube.grouping))
 
     def with_marginals(
         self, order: int | Sequence[int], columns: Sequence[str | Expression] | None, objective: object
@@ -184,7 +195,7 @@ class Query(QueryMethods):
             for each in sorted(set(several))
         ]
         grouping = marginals[0] if len(marginals) == 1 else exp.GroupingSets(expressions=marginals)
-        return replace(query, grouping=grouping)
+        return replace(query, grouping=(grouping,))
 
     def with_buckets(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
         """The question that counts the rows in each bucket."""
@@ -216,8 +227,8 @@ class Query(QueryMethods):
             select = select.join(join.copy())
         for condition in [*self.conditions, *self._among()]:
             select = select.where(condition.node.copy())
-        if self.grouping is not None:
-            select.set("group", exp.Group(expressions=[self.grouping.copy()]))
+        if self.grouping:
+            select.set("group", exp.Group(expressions=[node.copy() for node in self.grouping]))
             return select
         return select.group_by(*(of.node.copy() for _, of in self.keys))
 

@@ -15,7 +15,16 @@ from discreet.tables.ask.released import ReleasedExpression
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Relation
 
-__all__ = ["AGGREGATES", "Aggregate", "AnswerColumn", "Key", "Question", "SortOrder", "Workload"]
+__all__ = [
+    "AGGREGATES",
+    "Aggregate",
+    "AnswerColumn",
+    "Key",
+    "Question",
+    "SortOrder",
+    "Workload",
+    "WorkloadAxis",
+]
 
 #: The kinds of aggregates. `of` is a number on any grid, except for count and units (no `of`), count_of (any expression)
 #: and mode (an expression that could be a key, with public `values`).
@@ -81,17 +90,35 @@ class SortOrder:
 
 
 @dataclass(frozen=True)
-class Workload:
-    """The tables of a question with grouping sets: CUBE, ROLLUP, GROUPING SETS, MARGINALS.
+class WorkloadAxis:
+    """An ordered key ("ranges", "prefixes") or the keys of a hierarchy ("tree").
 
-    `sets` has the places of the keys of each table, in increasing order, each set once. `objective`
-    says which errors are to be small: "each", "cells", "worst", or the weight of each table.
-    `grouping` is the name of the column of the answer that tells the tables apart.
+    `leaves` are the values of an ordered key in their order, or the paths of a hierarchy, as tuples.
+    """
+
+    kind: str
+    leaves: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The tables of a question with grouping sets: CUBE, ROLLUP, GROUPING SETS, MARGINALS, RANGES.
+
+    The keys of the `axes` come first; each table is there for every level of them. `sets` has the
+    places of the other keys of each table, in increasing order, each set once. `objective` says which
+    errors are to be small: "each", "cells", "worst", or the weight of each table. `grouping` is the
+    name of the column of the answer that tells the tables apart.
     """
 
     sets: tuple[tuple[int, ...], ...]
     objective: str | tuple[tuple[tuple[int, ...], float], ...] = "each"
     grouping: str = "grouping"
+    axes: tuple[WorkloadAxis, ...] = ()
+
+    @property
+    def first_category(self) -> int:
+        """The number of keys of the axes."""
+        return sum(len(axis.leaves[0]) for axis in self.axes)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discreet.tables.ask.build import Term, is_null, kind_of, wrong_kind_error
+from discreet.tables.ask.build import (
+    Term,
+    coalesce,
+    constant,
+    expression_error,
+    is_null,
+    kind_of,
+    wrong_kind_error,
+)
+from discreet.tables.ask.compare import compare, like
 from discreet.tables.data import strings
-from discreet.tables.data.expr import Expr
+from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import TEXT
 
-__all__ = ["change_case", "join", "length", "substring", "trim"]
+__all__ = [
+    "change_case",
+    "contains",
+    "ends_with",
+    "join",
+    "join_known",
+    "length",
+    "like_in_any_case",
+    "starts_with",
+    "substring",
+    "trim",
+]
+
+_WILDCARDS = frozenset("%_\\")
 
 
 def join(terms: Sequence[Term]) -> Expr:
@@ -39,6 +61,56 @@ def substring(term: Term, start: int, count: int) -> Expr:
 def length(term: Term) -> Expr:
     """The number of characters."""
     return strings.Length(_require_text(term))
+
+
+def join_known(terms: Sequence[Term]) -> Expr:
+    """Texts one after the other, without those that are NULL."""
+    return join([coalesce([_require_text(term), constant("")]) for term in terms])
+
+
+def like_in_any_case(term: Term, pattern: Term) -> Expr:
+    """Whether a text matches a pattern if the letters A to Z are compared without regard to case."""
+    letters = str.maketrans(*strings.CASES["lower"])
+    if isinstance(pattern, Constant) and isinstance(pattern.value, str):
+        pattern = constant(pattern.value.translate(letters))
+    return like(change_case("lower", term), pattern)
+
+
+def starts_with(term: Term, part: Term) -> Expr:
+    """Whether a text begins with a literal one."""
+    written = _literal_text(part)
+    return compare("=", substring(term, 1, len(written)), constant(written))
+
+
+def ends_with(term: Term, part: Term) -> Expr:
+    """Whether a text ends with a literal one."""
+    return like(_require_text(term), constant(f"%{_without_wildcards(part)}"))
+
+
+def contains(term: Term, part: Term) -> Expr:
+    """Whether a literal text is anywhere in a text."""
+    return like(_require_text(term), constant(f"%{_without_wildcards(part)}%"))
+
+
+def _without_wildcards(part: Term) -> str:
+    written = _literal_text(part)
+    if _WILDCARDS.isdisjoint(written):
+        return written
+    raise expression_error(
+        "the searched text cannot contain %, _ or a backslash.",
+        "they have a meaning of their own in the pattern that engines get.",
+        "_ stands for any single character:  ward LIKE '%A_B%'",
+    )
+
+
+def _literal_text(part: Term) -> str:
+    if isinstance(part, Constant) and isinstance(part.value, str):
+        return part.value
+    raise expression_error(
+        "the searched text must be a literal text.",
+        "it belongs to the question, and cannot come from the data.",
+        "ward LIKE 'A%'",
+    )
 
 
 def _require_text(term: Term) -> Expr:

@@ -15,7 +15,7 @@ from functools import cached_property
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.types import NUMBER, TEXT, Type
 
-__all__ = ["CASES", "Cased", "Joined", "Length", "Substring", "Trimmed"]
+__all__ = ["CASES", "LONGEST", "Cased", "Joined", "Length", "Substring", "Trimmed"]
 
 #: The letters that each case replaces, and those in their place.
 CASES = {
@@ -23,7 +23,7 @@ CASES = {
     "lower": (string.ascii_uppercase, string.ascii_lowercase),
 }
 #: A text has fewer characters than this on every engine.
-_LONGEST = 1 << 31
+LONGEST = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -83,4 +83,4 @@ class Length(Expr):
 
     @cached_property
     def type(self) -> Type:
-        return Type(NUMBER, 0, _LONGEST, 0, self.of.type.null)
+        return Type(NUMBER, 0, LONGEST, 0, self.of.type.null)

@@ -19,32 +19,32 @@ were read off private rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from discreet import noise as noises
 from discreet import privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Answer
-from discreet.tables.answer.cube import CubeAnswer, CubeTables, grouping_text, long_answer
-from discreet.tables.answer.measured import Measured, MeasuredNumber, PooledNumber
+from discreet.tables.answer.cube import CubeAnswer, CubeTables, long_answer
+from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
+from discreet.tables.answer.measured import Measured
 from discreet.tables.answer.noisy import Noisy, Values
-from discreet.tables.ask.question import Aggregate, Key, Question, Workload
-from discreet.tables.ask.released import grouping_column
+from discreet.tables.ask.question import Aggregate, Key, Question, Workload, WorkloadAxis
+from discreet.tables.ask.released import column_names, grouping_column
 from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
 from discreet.tables.data.types import Value
 from discreet.tables.plan.contribution import Contribution
+from discreet.tables.plan.cube_noise import GaussianTables, LaplaceTables, NoiseOfTables
 from discreet.tables.plan.estimate import ColumnEstimate
-from discreet.tables.plan.intervals import JointNoise, PooledNoise, TableNoise
 from discreet.tables.plan.linear import (
     ColumnMoments,
     FeatureLayout,
@@ -53,7 +53,8 @@ from discreet.tables.plan.linear import (
     requested_columns,
 )
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
-from discreet.tables.workloads.laplace import cell_coefficients, plan_shares
+from discreet.tables.workloads.axes import Axis, interval_axis, tree_axis
+from discreet.tables.workloads.laplace import plan_shares
 from discreet.tables.workloads.measurement import (
     Layout,
     Measurement,
@@ -61,8 +62,10 @@ from discreet.tables.workloads.measurement import (
     least_overlap,
     measurement_at,
 )
-from discreet.tables.workloads.objectives import plan_noise
+from discreet.tables.workloads.objectives import Objective, plan_noise
+from discreet.tables.workloads.released import Span
 from discreet.tables.workloads.residuals import KeySet, ResidualSystem
+from discreet.tables.workloads.trees import Tree
 
 __all__ = ["CubeStage", "CubeStrategy", "cube_answer", "cube_layout", "key_values"]
 
@@ -70,6 +73,8 @@ __all__ = ["CubeStage", "CubeStrategy", "cube_answer", "cube_layout", "key_value
 _FINENESS = ((20, 10), (16, 8), (12, 8), (10, 6))
 #: Bits of the noise; fewer bits are drawn faster.
 _NOISE_BITS = (36, 44)
+#: Previews list the margins of error of up to that many tables.
+_LISTED = 16
 
 
 def key_values(key: Key) -> tuple[Value, ...]:
@@ -78,13 +83,37 @@ def key_values(key: Key) -> tuple[Value, ...]:
     return tuple(value for (value,) in sorted_groups((value,) for value in dict.fromkeys(key.values)))
 
 
-def cube_layout(question: Question) -> Layout:
+@lru_cache(maxsize=64)
+def cube_layout(question: Question) -> tuple[CubeShape, Layout]:
     """The tables of a question, and the best noise for each residual at a cost of one sensitivity."""
     workload = question.workload
     assert workload is not None
-    system = ResidualSystem(tuple(len(key_values(key)) for key in question.keys), workload.sets)
-    objective = workload.objective if isinstance(workload.objective, str) else dict(workload.objective)
-    return Layout((), system, plan_noise(system, objective).variances)
+    first = workload.first_category
+    values = tuple(map(key_values, question.keys[first:]))
+    sets = tuple(tuple(place - first for place in places) for places in workload.sets)
+    system = ResidualSystem(tuple(map(len, values)), sets)
+    objective = _objective(workload)
+    axes = tuple(
+        AxisKeys(axis.kind, axis.leaves, _axis(axis, is_worst=objective == "worst")) for axis in workload.axes
+    )
+    shape = CubeShape(tuple(key.name for key in question.keys), values, axes, system)
+    return shape, Layout(tuple(each.axis for each in axes), system, plan_noise(system, objective).variances)
+
+
+def _objective(workload: Workload) -> Objective:
+    """The objective, by the numbers of the categories."""
+    if isinstance(workload.objective, str):
+        return workload.objective
+    first = workload.first_category
+    return {tuple(place - first for place in places): weight for places, weight in workload.objective}
+
+
+def _axis(axis: WorkloadAxis, *, is_worst: bool) -> Axis:
+    """What is measured along an axis."""
+    if axis.kind == "tree":
+        tree = Tree.of_paths(axis.leaves)
+        return tree_axis(tree, [1.0] * len(tree.sizes))
+    return interval_axis(len(axis.leaves), [(axis.kind, 1.0)], worst=is_worst)
 
 
 @dataclass(frozen=True)
@@ -98,16 +127,28 @@ class CubeStrategy:
     def weight(self) -> float:
         return 1.0
 
-    @cached_property
+    @property
+    def shape(self) -> CubeShape:
+        """The tables."""
+        return cube_layout(self.question)[0]
+
+    @property
     def layout(self) -> Layout:
-        """The plan of the tables."""
-        return cube_layout(self.question)
+        """The plan of their noise."""
+        return cube_layout(self.question)[1]
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
         return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
     def pure_stage(self, epsilon: Fraction) -> CubeStage:
         """The stage that is ε-differentially private: Laplace noise on the tables that are best measured."""
+        if self.layout.axes:
+            raise BadParameter(
+                "DP107",
+                "ranges and hierarchies need a delta.",
+                why="they are released with Gaussian noise, which has no pure ε.",
+                fix="delta=1e-6",
+            )
         return self._finest(
             lambda value_bits, fine: self._laplace_stage(epsilon, value_bits, fine), units=False
         )
@@ -174,8 +215,9 @@ class CubeStrategy:
 @lru_cache(maxsize=64)
 def _pure_shares(system: ResidualSystem, workload: Workload) -> dict[KeySet, Fraction]:
     """The part of ε of each measured table; together they are at most one."""
-    objective = workload.objective if isinstance(workload.objective, str) else dict(workload.objective)
-    shares = {keys: exactly(share) for keys, share in plan_shares(system, objective).shares.items()}
+    shares = {
+        keys: exactly(share) for keys, share in plan_shares(system, _objective(workload)).shares.items()
+    }
     return {keys: share / max(1, sum(shares.values())) for keys, share in shares.items()}
 
 
@@ -231,91 +273,6 @@ def squared_sensitivity(
     return sum((max(squares[place] for place in places) for places in exclusive), Fraction(0))
 
 
-class NoiseOfTables(Protocol):
-    """The noise of all tables, for each measured feature."""
-
-    @property
-    def word(self) -> str:
-        """What noise it is."""
-
-    @property
-    def greatest_scale(self) -> float:
-        """The greatest scale of its noise."""
-
-    def joint(self, keys: KeySet) -> JointNoise:
-        """The noise of the features in a cell of one table."""
-
-    def draw(self, place: int, cells: SparseTable) -> Measured:
-        """What is released of one feature."""
-
-
-@dataclass(frozen=True)
-class GaussianTables:
-    """Gaussian noise on the residuals of all tables."""
-
-    measurements: tuple[Measurement, ...]
-    unit: Fraction
-    word: str = "Gaussian"
-
-    @property
-    def greatest_scale(self) -> float:
-        """The greatest scale of its noise."""
-        return max(scale for each in self.measurements for scale in each.scales.values())
-
-    def joint(self, keys: KeySet) -> JointNoise:
-        """The noise of the features in a cell of one table."""
-        variances = tuple(each[keys] * float(self.unit) ** 2 for each in self._variances)
-        roundings = tuple(
-            each.layout.system.rounding(each.roundings(), keys) * float(self.unit)
-            for each in self.measurements
-        )
-        return TableNoise(variances, roundings)
-
-    @cached_property
-    def _variances(self) -> list[dict[KeySet, float]]:
-        return [each.layout.system.variances(each.variances()) for each in self.measurements]
-
-    def draw(self, place: int, cells: SparseTable) -> Measured:
-        """What is released of one feature."""
-        measurement = self.measurements[place]
-        return MeasuredNumber(measurement, measurement.draw(cells, _gaussian), self.unit)
-
-
-@dataclass(frozen=True)
-class LaplaceTables:
-    """Laplace noise on some of the tables; the others are least-squares estimates."""
-
-    system: ResidualSystem
-    scales: tuple[dict[KeySet, float], ...]
-    unit: Fraction
-    word: str = "Laplace"
-
-    @property
-    def greatest_scale(self) -> float:
-        """The greatest scale of its noise."""
-        return max(scale for each in self.scales for scale in each.values())
-
-    def joint(self, keys: KeySet) -> JointNoise:
-        """The noise of the features in a cell of one table."""
-        return PooledNoise(tuple(self._terms(scales, keys) for scales in self.scales))
-
-    def _terms(self, scales: dict[KeySet, float], keys: KeySet) -> tuple[tuple[float, float, int], ...]:
-        variances, unit = {table: 2 * scale**2 for table, scale in scales.items()}, float(self.unit)
-        return tuple(
-            (scales[table] * value * unit, value * unit, count)
-            for table, value, count in cell_coefficients(self.system, variances, keys)
-        )
-
-    def draw(self, place: int, cells: SparseTable) -> Measured:
-        """What is released of one feature."""
-        scales = self.scales[place]
-        noisy = {}
-        for keys, scale in scales.items():
-            exact = cells.totals(keys, self.system.shape(keys))
-            noisy[keys] = exact + noises.discrete_laplace(exactly(scale), exact.size).reshape(exact.shape)
-        return PooledNumber(self.system, scales, noisy, self.unit)
-
-
 @dataclass(frozen=True)
 class CubeStage:
     """All tables with their noise, ready to be drawn."""
@@ -337,17 +294,16 @@ class CubeStage:
 
     def draw_tables(self, engine: Engine) -> CubeTables:
         """All tables, with noise."""
-        question, system = self.strategy.question, self.strategy.layout.system
-        values = tuple(map(key_values, question.keys))
+        question, shape = self.strategy.question, self.strategy.shape
         exact = guard_engine(engine.sums, self.sums)
+        places, width = place_cells(shape, exact), len(shape.axes) + len(shape.values)
         measured = tuple(
-            self.noise.draw(place, _sparse(exact, values, place))
+            self.noise.draw(place, sparse_table(exact, places, place, width))
             for place in range(len(self.features.features))
         )
-        names = tuple(key.name for key in question.keys)
-        parts = {keys: self._columns(measured, keys) for keys in system.closure}
+        parts = [part for table in shape.closure for part in self._columns(measured, table)]
         columns = {
-            aggregate.name: _below([part[aggregate.name] for part in parts.values()])
+            aggregate.name: _below([part[aggregate.name] for part in parts])
             for aggregate in question.aggregates
         }
         readings = {
@@ -355,21 +311,34 @@ class CubeStage:
             for aggregate in question.aggregates
             if (form := self._moments_form(aggregate)) is not None
         }
-        return CubeTables(names, values, system, measured, columns, readings)
+        counts = tuple(each.name for each in question.aggregates if each.kind in {"count", "count_of"})
+        return CubeTables(shape, measured, columns, readings, counts)
 
-    def _columns(self, measured: Sequence[Measured], keys: KeySet) -> dict[str, Noisy]:
-        """The noisy columns of one table."""
-        sums = np.stack([number.tables.table(keys).ravel() for number in measured], axis=1)
-        return {name: estimate.noisy(sums) for name, estimate in self.estimates(keys).items()}
+    def _columns(self, measured: Sequence[Measured], table: TableKeys) -> Iterator[dict[str, Noisy]]:
+        """The noisy columns of one table, for each combination of rows along the axes."""
+        shape, keys = self.strategy.shape, table.categories
+        along = [[span for _, span in nodes] for nodes in shape.nodes(table)]
+        cells = shape.system.cells(keys)
+        numbers = [each.tables.table(keys, along).reshape(-1, cells) for each in measured]
+        for row, spans in enumerate(shape.spans(table)):
+            sums = np.stack([each[row] for each in numbers], axis=1)
+            yield {name: estimate.noisy(sums) for name, estimate in self.estimates(keys, spans).items()}
 
-    def estimates(self, keys: KeySet) -> dict[str, ColumnEstimate]:
-        """How each aggregate is read off the numbers of one table."""
-        noise = self.noise.joint(keys)
+    def estimates(self, keys: KeySet, spans: tuple[Span, ...] | None = None) -> dict[str, ColumnEstimate]:
+        """How each aggregate is read off the numbers of one table, over all values of the axes or a span."""
+        everything = tuple((0, axis.leaves) for axis in self.strategy.layout.axes)
+        noise = self.noise.joint(keys, everything if spans is None else spans)
         rows = self.strategy.scope.contribution.one_row_per_unit
         return {
             aggregate.name: ColumnEstimate(aggregate, moments, noise, whole=rows, keeps_fractions=True)
             for aggregate, moments in self._moments
         }
+
+    def shown_estimates(self) -> Iterator[dict[str, ColumnEstimate]]:
+        """The same for every row of the axes in every table that was asked for."""
+        for table in self.strategy.shape.shown:
+            for spans in self.strategy.shape.spans(table):
+                yield self.estimates(table.categories, spans)
 
     def _moments_form(self, aggregate: Aggregate) -> dict[int, Fraction] | None:
         estimate = self.estimates(()).get(aggregate.name)
@@ -393,26 +362,25 @@ class CubeStage:
     def draw(self, engine: Engine, groups: Sequence[Any]) -> dict[str, Noisy]:
         """The noisy columns of all tables that were asked for, below each other."""
         tables = self.draw_tables(engine)
-        rows = [row for keys in tables.system.sets for row in tables.rows(keys)]
+        rows = [row for table in tables.shape.shown for row in tables.rows(table)]
         return {name: column.take(rows) for name, column in tables.columns.items()}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """The greatest margin of error of each column in any table that was asked for."""
         greatest: dict[str, float | None] = {}
-        for keys in self.strategy.layout.system.sets:
-            for name, estimate in self.estimates(keys).items():
+        for estimates in self.shown_estimates():
+            for name, estimate in estimates.items():
                 margin, before = estimate.half_width(confidence), greatest.get(name, 0.0)
                 greatest[name] = None if margin is None or before is None else max(margin, before)
         return greatest
 
     def expected_errors(self) -> dict[str, float]:
-        """The root mean square over the tables of the margin of error of each column."""
-        sums: dict[str, float] = {}
-        sets = self.strategy.layout.system.sets
-        for keys in sets:
-            for name, estimate in self.estimates(keys).items():
-                sums[name] = sums.get(name, 0.0) + estimate.half_width_for(1e9) ** 2
-        return {name: math.sqrt(total / len(sets)) for name, total in sums.items()}
+        """The root mean square over all rows of the axes and tables of the margin of error of each column."""
+        squares: dict[str, list[float]] = {}
+        for estimates in self.shown_estimates():
+            for name, estimate in estimates.items():
+                squares.setdefault(name, []).append(estimate.half_width_for(1e9) ** 2)
+        return {name: math.sqrt(sum(each) / len(each)) for name, each in squares.items()}
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
         """The noise and the margins of error of each column."""
@@ -422,16 +390,17 @@ class CubeStage:
         }
 
     def _description(self, name: str, confidence: float) -> ColumnDescription:
-        system, keys = self.strategy.layout.system, self.strategy.question.keys
-        listed = system.sets if len(system.sets) <= _LISTED else (system.sets[0], system.sets[-1])
-        parts = [
-            f"{self.estimates(places)[name].describe(confidence).error} in "
-            f"{grouping_text([keys[place].name for place in places])}"
-            for places in listed
-        ]
-        first = self.estimates(system.sets[-1])[name].describe(confidence)
-        more = f" · … {len(system.sets)} tables" if len(listed) < len(system.sets) else ""
-        return ColumnDescription(_noise_text(self.noise.word), " · ".join(parts) + more, first.note)
+        shape = self.strategy.shape
+        listed = shape.shown if len(shape.shown) <= _LISTED else [shape.shown[0], shape.shown[-1]]
+        parts = []
+        for table in listed:
+            # Along an axis the margins differ; the row in the middle stands for all of them.
+            spans = shape.spans(table)
+            estimate = self.estimates(table.categories, spans[len(spans) // 2])[name]
+            parts.append(f"{estimate.describe(confidence).error} in {shape.title(table)}")
+        note = self.estimates(shape.shown[-1].categories)[name].describe(confidence).note
+        more = f" · … {len(shape.shown)} tables" if len(listed) < len(shape.shown) else ""
+        return ColumnDescription(_noise_text(self.noise.word), " · ".join(parts) + more, note)
 
 
 def _noise_text(word: str) -> str:
@@ -446,37 +415,61 @@ def cube_answer(tables: CubeTables, question: Question, answer: Answer) -> CubeA
     workload = question.workload
     assert workload is not None
     fields = {name: getattr(answer, name) for name in Answer.__dataclass_fields__}
-    groupings = tuple(grouping_column(name) for name in tables.names)
-    fields["keys"] = (*tables.names, workload.grouping, *groupings)
+    shape = tables.shape
+    # GROUPING of a key is a column only where the question reads it.
+    read = _released_names(question)
+    groupings = {
+        place: column for place, name in enumerate(shape.names) if (column := grouping_column(name)) in read
+    }
+    fields["keys"] = (*shape.names, workload.grouping, *groupings.values())
     cube = long_answer(CubeAnswer(**fields, tables=tables))
+    if not groupings:
+        return cube
     bits = [
-        tuple(int(place not in keys) for place in range(len(tables.names)))
-        for keys in tables.system.sets
-        for _ in range(tables.system.cells(keys))
+        tuple(int(place not in places) for place in groupings)
+        for table in shape.shown
+        for places in [shape.places(table)]
+        for _ in range(shape.size(table))
     ]
     groups = tuple((*group, *more) for group, more in zip(cube.groups, bits, strict=True))
     return replace(cube, groups=groups)
 
 
-#: Previews list the margins of error of up to that many tables.
-_LISTED = 16
+def _released_names(question: Question) -> set[str]:
+    """The released columns that a question reads."""
+    read = [*(column.of for column in question.outputs), *(order.of for order in question.order)]
+    read += [condition for condition in (question.having, question.qualify) if condition is not None]
+    return set().union(*map(column_names, read))
 
 
-def _gaussian(scale: float, size: int) -> Any:
-    return noises.rounded_gaussian(exactly(scale), size)
+def place_cells(shape: CubeShape, exact: ExactSums) -> list[tuple[int, ...] | None]:
+    """For each group of an engine the number of its leaf on each axis and of the value of each category.
+
+    None for a group that is in no table, such as a place that the hierarchy does not know.
+    """
+    numbers = [{leaf: at for at, leaf in enumerate(axis.leaves)} for axis in shape.axes]
+    numbers += [{(value,): at for at, value in enumerate(values)} for values in shape.values]
+    ends = [axis.depth for axis in shape.axes] + [1] * len(shape.values)
+    slices, start = [], 0
+    for length in ends:
+        slices.append(slice(start, start + length))
+        start += length
+    placed: list[tuple[int, ...] | None] = []
+    for group in exact:
+        places = [known.get(group[part], -1) for known, part in zip(numbers, slices, strict=True)]
+        placed.append(None if -1 in places else tuple(places))
+    return placed
 
 
-def _sparse(exact: ExactSums, values: Sequence[Sequence[Value]], place: int) -> SparseTable:
-    """The sums of one feature over the cells that have rows."""
-    numbers = [{value: at for at, value in enumerate(each)} for each in values]
-    cells = [
-        (places, sums[place])
-        for group, sums in exact.items()
-        if None not in (places := [known.get(part) for known, part in zip(numbers, group, strict=True)])
-    ]
+def sparse_table(
+    exact: ExactSums, places: Sequence[tuple[int, ...] | None], feature: int, width: int
+) -> SparseTable:
+    """The sums of one feature over the cells that have rows; `width` is the number of axes and categories."""
+    pairs = zip(places, exact.values(), strict=True)
+    cells = [(place, sums[feature]) for place, sums in pairs if place is not None]
     totals = [total for _, total in cells]
     kind = np.int64 if sum(map(abs, totals)) < 1 << 62 else object
-    located = np.array([places for places, _ in cells], np.int64).reshape(len(cells), len(values))
+    located = np.array([place for place, _ in cells], np.int64).reshape(len(cells), width)
     return SparseTable(located, np.array(totals, kind))
 
 

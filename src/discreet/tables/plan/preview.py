@@ -233,10 +233,10 @@ def _tables(mechanism: TableMechanism) -> str:
     """How many tables are released together, in words."""
     (stage,) = mechanism.stages
     assert isinstance(stage, CubeStage)
-    system = stage.strategy.layout.system
-    rows = sum(map(system.cells, system.sets))
-    several = f"{len(system.sets)} table{'s' if len(system.sets) > 1 else ''}"
-    more = len(system.closure) - len(system.sets)
+    shape = stage.strategy.shape
+    rows = sum(map(shape.size, shape.shown))
+    several = f"{len(shape.shown)} table{'s' if len(shape.shown) > 1 else ''}"
+    more = len(shape.closure) - len(shape.shown)
     follows = f"; {more} more follow from them for free" if more else ""
     return f"{several} with {rows} public groups, all of them shown{follows}"
 

@@ -301,10 +301,10 @@ def column_estimates(mechanism: TableMechanism) -> list[ColumnEstimate]:
     described = mechanism.plan.described_stages
     stages = [stage for stage in described if isinstance(stage, Totals | KeySelection)]
     tables = [
-        stage.estimates(keys)
+        estimates
         for stage in described
         if isinstance(stage, CubeStage)
-        for keys in stage.strategy.layout.system.sets
+        for estimates in stage.shown_estimates()
     ]
     return [
         estimate

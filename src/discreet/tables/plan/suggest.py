@@ -202,7 +202,7 @@ def suggest_bounds(
     described = private_table(dataset, table)
     at_most, beyond, code = None, None, ""
     if None in histograms:
-        sizes = _occupied(histograms[None], "rows")
+        sizes = _count_units(histograms[None], "rows")
         at_most = _least_loss(sizes, (*EDGES, 2 * EDGES[-1]), noise)
         beyond = _rows_beyond(sizes, dataset, described)
         code = f"protect={replace(dataset.protect, at_most=_with_bound(dataset, table, at_most)).as_code()}"
@@ -224,7 +224,7 @@ def _with_bound(dataset: Dataset, table: str, at_most: int) -> int | Mapping[str
     return {**stated, table: at_most} if isinstance(stated, Mapping) else at_most
 
 
-def _occupied(histogram: Histogram, name: str) -> list[int]:
+def _count_units(histogram: Histogram, name: str) -> list[int]:
     """The counts, with 0 for bins that may well be empty."""
     counts: list[int] = histogram[name]
     floor = LaplaceDistribution(histogram["scale"]).tail_bound(2 * _BETA / len(counts)) + 1
@@ -253,7 +253,7 @@ def _rows_beyond(units: Sequence[int], dataset: Dataset, table: Table) -> float 
 
 def _bounds_of(table: Table, column: str, histogram: Histogram, noise: float) -> tuple[float, float] | None:
     """Bounds of a column between which it leaves out about `noise` units at either end."""
-    least, greatest = _occupied(histogram, "min"), _occupied(histogram, "max")
+    least, greatest = _count_units(histogram, "min"), _count_units(histogram, "max")
     if not any(least) or not any(greatest):
         return None
     edges, kind = histogram["edges"], unbounded_column(table, column).type

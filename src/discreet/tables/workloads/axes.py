@@ -50,6 +50,10 @@ class Axis(Protocol):
         """The number of values."""
 
     @property
+    def measured(self) -> int:
+        """How many numbers are measured."""
+
+    @property
     def squared_length(self) -> int:
         """At least the squared length of what one row adds along the axis."""
 
@@ -76,6 +80,11 @@ class StrategyAxis:
     @property
     def leaves(self) -> int:
         """The number of values."""
+        return len(self.matrix)
+
+    @property
+    def measured(self) -> int:
+        """As many numbers as values."""
         return len(self.matrix)
 
     @cached_property
@@ -124,6 +133,11 @@ class TreeAxis:
     def leaves(self) -> int:
         """The number of values."""
         return self.plan.tree.leaves
+
+    @property
+    def measured(self) -> int:
+        """One number for each node."""
+        return sum(self.plan.tree.sizes)
 
     @property
     def squared_length(self) -> int:

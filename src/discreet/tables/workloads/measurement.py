@@ -74,6 +74,10 @@ class Layout:
         """The numbers of values of the axes."""
         return tuple(axis.leaves for axis in self.axes)
 
+    def measured_shape(self) -> tuple[int, ...]:
+        """How many numbers are measured along each axis."""
+        return tuple(axis.measured for axis in self.axes)
+
     def exact_blocks(
         self, cells: SparseTable, multipliers: Mapping[KeySet, int]
     ) -> Iterator[tuple[KeySet, Any]]:

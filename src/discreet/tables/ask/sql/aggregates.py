@@ -18,13 +18,14 @@ from sqlglot import exp
 from discreet.tables.ask import build
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.ask.sql.functions import AGGREGATES
+from discreet.tables.ask.sql.functions import AGGREGATES, LENGTHS
 from discreet.tables.ask.sql.keys import key_expression
 from discreet.tables.ask.sql.literals import literal_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.selected import SelectedRows, optional_unit_error
-from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.expr import Expr, Read, all_parts
+from discreet.tables.data.strings import LONGEST, Length
 
 __all__ = [
     "QUANTILES",
@@ -110,7 +111,12 @@ class AggregateCall:
     def number(self, node: exp.Expression) -> Expr:
         """An operand with bounds; TRUE counts as 1."""
         _check_distinct(node, self.text)
-        return build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
+        of = build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
+        if of.type.high - of.type.low >= LONGEST // 2 and any(
+            isinstance(part, Length) for part in all_parts(of)
+        ):
+            raise _length_error(node, self.text)
+        return of
 
     def arguments_error(self) -> Exception:
         """The error for arguments that do not fit."""
@@ -121,6 +127,18 @@ class AggregateCall:
             "COUNT(*), COUNT(DISTINCT patient_id), SUM(days), AVG(days), QUANTILE(days, 0.9), "
             "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY days)",
         )
+
+
+def _length_error(node: exp.Expression, text: str) -> Exception:
+    """The refusal of a sum of lengths that nobody bounds."""
+    lengths = [part for part in node.find_all(exp.Anonymous) if name_of(part) in LENGTHS]
+    written = node_text(lengths[0] if lengths else node)
+    return question_error(
+        "DP104",
+        f"{text} needs bounds, and a text may have any length.",
+        "without bounds one person can move the result arbitrarily far, and no amount of noise hides that.",
+        text.replace(written, f"CLAMP({written}, 0, 500)"),
+    )
 
 
 def _unwrap(node: exp.Expression) -> tuple[exp.Expression, exp.Expression | None, exp.Expression | None]:
@@ -187,7 +205,7 @@ def _count(call: AggregateCall) -> Aggregate:
         return _units(call, require_only(node, "expressions").expressions)
     if isinstance(node, exp.Literal):
         return Aggregate("count", name="count")
-    of = build.on_grid(Scalar(call.rows.scope, call.text).operand(node))
+    of = Scalar(call.rows.scope, call.text).count_operand(node)
     if build.is_null(of):
         raise question_error("DP706", "COUNT(NULL) counts nothing.", "it is 0 for all data.", "COUNT(*)")
     return Aggregate("count_of", of, name=f"count_{short_name(node)}")

@@ -24,7 +24,7 @@ from discreet.tables.data.types import NUMBER
 if TYPE_CHECKING:
     from discreet.tables.ask.sql.scalar import Scalar
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "call"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "LENGTHS", "call"]
 
 #: Functions of many rows: see aggregates.py.
 AGGREGATES = {
@@ -67,6 +67,8 @@ AGGREGATES = {
     "EVERY",
 }
 
+#: The names of the function that counts characters.
+LENGTHS = ("LENGTH", "LEN", "CHAR_LENGTH")
 _MOST_BUCKETS = 10_000
 _MOST_POWER = 8
 _MOST_CHARACTERS = 1_000_000
@@ -184,6 +186,16 @@ def _length(scalar: Scalar, arguments: Arguments) -> Term:
     return strings.length(scalar.term(arguments[0]))
 
 
+def _search(
+    matches: Callable[[Term, Term], Term],
+) -> Callable[[Scalar, Arguments], Term]:
+    return lambda scalar, arguments: matches(*(scalar.term(item) for item in arguments))
+
+
+def _concat(scalar: Scalar, arguments: Arguments) -> Term:
+    return strings.join_known([scalar.term(item) for item in arguments])
+
+
 def _substring(scalar: Scalar, arguments: Arguments) -> Term:
     start = whole_number(arguments[1], "the first character of SUBSTR", 1, _MOST_CHARACTERS)
     count = _MOST_CHARACTERS
@@ -247,6 +259,9 @@ _FORMS = {
     "SUBSTR": "SUBSTR(ward, 1, 2)",
     "SUBSTRING": "SUBSTRING(ward, 1, 2)",
     "LEFT": "LEFT(ward, 2)",
+    "STARTS_WITH": "STARTS_WITH(ward, 'A')",
+    "ENDS_WITH": "ENDS_WITH(ward, 'A')",
+    "CONTAINS": "CONTAINS(ward, 'A')",
     **DATE_FORMS,
 }
 #: For each name the least and the greatest number of arguments, and the function that builds the term.
@@ -273,9 +288,13 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     **{name: (1, 1, _case_of("upper")) for name in ("UPPER", "UCASE")},
     **{name: (1, 1, _case_of("lower")) for name in ("LOWER", "LCASE")},
     "TRIM": (1, 1, _trim),
-    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH"), (1, 1, _length)),
+    **dict.fromkeys(LENGTHS, (1, 1, _length)),
     **dict.fromkeys(("SUBSTR", "SUBSTRING"), (2, 3, _substring)),
     "LEFT": (2, 2, _first_characters),
+    "CONCAT": (1, _MANY, _concat),
+    **dict.fromkeys(("STARTS_WITH", "STARTSWITH", "PREFIX"), (2, 2, _search(strings.starts_with))),
+    **dict.fromkeys(("ENDS_WITH", "ENDSWITH", "SUFFIX"), (2, 2, _search(strings.ends_with))),
+    "CONTAINS": (2, 2, _search(strings.contains)),
     **DATE_FUNCTIONS,
 }
 
@@ -292,7 +311,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
             "RIGHT",
             "LTRIM",
             "RTRIM",
-            "CONCAT",
             "REPLACE",
             "REGEXP_REPLACE",
             "SPLIT_PART",

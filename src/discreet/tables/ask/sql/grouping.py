@@ -5,6 +5,8 @@
     GROUP BY ROLLUP (region, district)               (region, district), (region), ()
     GROUP BY GROUPING SETS ((sex), (race, sex), ())  these
     GROUP BY MARGINALS(2, sex, race, education)      every two of the keys
+    GROUP BY RANGES(age), CUBE (sex, race)           every range of an ordered key, in each of the tables
+    GROUP BY PREFIXES(age)                           running totals of an ordered key
 
 Elements beside each other combine each set of one with each set of the other, as in standard SQL.
 
@@ -23,15 +25,25 @@ from discreet.tables.ask.question import Key, Workload
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only
 
-__all__ = ["NodeSet", "check_workload", "has_grouping_sets", "node_sets", "objective_of"]
+__all__ = [
+    "NodeSet",
+    "axis_of",
+    "check_workload",
+    "has_grouping_sets",
+    "node_sets",
+    "objective_of",
+    "rollup_keys",
+]
 
 #: The expressions of one set, as they are written.
 NodeSet = tuple[exp.Expression, ...]
 #: Sets beyond this many cost more to plan than they can gain.
 _MOST_SETS = 4_096
-#: Cells of one table.
-_MOST_CELLS = 10**7
+#: Rows of all tables, with those that follow from them.
+_MOST_ROWS = 10**6
 _MARGINALS = "MARGINALS"
+#: Words for the questions about an ordered key.
+_ORDERED = {"RANGES": "ranges", "PREFIXES": "prefixes"}
 #: Aggregates that tables add up.
 _ADDITIVE = {"count", "count_of", "sum", "mean", "variance", "stddev"}
 _OBJECTIVES = ("each", "cells", "worst")
@@ -45,13 +57,37 @@ def has_grouping_sets(group: exp.Expression) -> bool:
 
 
 def _is_element(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets) or name_of(node) == _MARGINALS
+    words = {_MARGINALS, *_ORDERED}
+    return isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets) or name_of(node) in words
 
 
-def node_sets(group: exp.Expression) -> list[NodeSet]:
-    """The sets of GROUP BY, each a sequence of expressions."""
+def axis_of(node: exp.Expression) -> tuple[str, exp.Expression] | None:
+    """The kind and the key of RANGES(key) or PREFIXES(key); None of other elements of GROUP BY."""
+    if name_of(node) not in _ORDERED:
+        return None
+    arguments = require_only(node, "this", "expressions").expressions
+    if len(arguments) != 1:
+        raise question_error(
+            "DP704",
+            f"{node_text(node)} needs one key.",
+            "ranges are those of one ordered key.",
+            f"GROUP BY {name_of(node)}(age)",
+        )
+    return _ORDERED[name_of(node)], arguments[0]
+
+
+def rollup_keys(node: exp.Expression) -> NodeSet:
+    """The keys of ROLLUP (a, b), one for each level; none of other elements of GROUP BY."""
+    if not isinstance(node, exp.Rollup):
+        return ()
+    parts = [_keys_of(part) for part in _parts(node)]
+    return _join(parts) if len(parts) > 1 and all(len(part) == 1 for part in parts) else ()
+
+
+def node_sets(group: exp.Expression, left_out: Sequence[exp.Expression] = ()) -> list[NodeSet]:
+    """The sets of GROUP BY, each a sequence of expressions, without some of its elements."""
     require_only(group, "expressions", "rollup", "cube")
-    written = list(group.expressions)
+    written = [node for node in group.expressions if not any(node is other for other in left_out)]
     # GROUP BY a, b WITH ROLLUP is the spelling of MySQL and of SQL Server.
     if group.args.get("rollup"):
         written = [exp.Rollup(expressions=written)]
@@ -84,6 +120,13 @@ def _element_sets(node: exp.Expression) -> list[NodeSet]:
         return [_join(some) for size in range(len(parts), -1, -1) for some in combinations(parts, size)]
     if name_of(node) == _MARGINALS:
         return _marginals(node)
+    if name_of(node) in _ORDERED:
+        raise question_error(
+            "DP704",
+            f"{node_text(node)} stands inside another grouping.",
+            "an ordered key is crossed with all tables of the question.",
+            f"GROUP BY {node_text(node)}, CUBE (…)",
+        )
     return [_keys_of(node)]
 
 
@@ -141,16 +184,6 @@ def check_workload(workload: Workload, keys: Sequence[Key], kinds: Mapping[str, 
                 "the tables of a cube are computed from sums, and share their noise.",
                 f"ask for {text} in a question of its own, with GROUP BY",
             )
-    for places in workload.sets:
-        sizes = [len(set(values)) for at in places if (values := keys[at].values) is not None]
-        if math.prod(sizes) > _MOST_CELLS:
-            names = ", ".join(keys[at].name for at in places)
-            raise question_error(
-                "DP704",
-                f"the table of ({names}) has {math.prod(sizes)} cells.",
-                f"each cell gets its own noise, and a table has at most {_MOST_CELLS} cells.",
-                "leave this set out of GROUPING SETS, or group by coarser buckets",
-            )
     closure: set[tuple[int, ...]] = set()
     for places in workload.sets:
         if 2 ** len(places) > _MOST_SETS:
@@ -158,6 +191,25 @@ def check_workload(workload: Workload, keys: Sequence[Key], kinds: Mapping[str, 
         closure.update(some for size in range(len(places) + 1) for some in combinations(places, size))
     if len(closure) > _MOST_SETS:
         raise _too_many_sets_error()
+    levels = [
+        sum(len({leaf[:depth] for leaf in axis.leaves}) for depth in range(len(axis.leaves[0]) + 1))
+        for axis in workload.axes
+    ]
+    rows = {
+        places: math.prod(
+            [*levels, *(len(set(values)) for at in places if (values := keys[at].values) is not None)]
+        )
+        for places in closure
+    }
+    if sum(rows.values()) > _MOST_ROWS:
+        largest = max(rows, key=lambda places: rows[places])
+        names = ", ".join(keys[at].name for at in (*range(workload.first_category), *largest))
+        raise question_error(
+            "DP704",
+            f"the tables have {sum(rows.values())} rows, and the table of ({names}) has {rows[largest]} of them.",
+            f"each row gets its own noise, and all tables together have at most {_MOST_ROWS} rows.",
+            "leave this table out, or group by coarser buckets",
+        )
 
 
 def objective_of(

@@ -83,8 +83,8 @@ def _words(node: exp.Expression) -> tuple[str, str]:
 
 def join_rows(selected: SelectedRows, join: JoinClause) -> None:
     """The rows joined with those of another table."""
-    _check_form(join)
     scope = selected.scope
+    _check_form(join, scope)
     if any(source.alias == join.item.alias for source in scope.sources):
         raise question_error(
             "DP701",
@@ -103,7 +103,7 @@ def join_rows(selected: SelectedRows, join: JoinClause) -> None:
         _pair_up(selected, join, wider, pairs, conditions)
 
 
-def _check_form(join: JoinClause) -> None:
+def _check_form(join: JoinClause, scope: NameScope) -> None:
     require_only(join.node, "this", "on", "using", "side", "kind")
     side = _SIDES.get(_words(join.node))
     conditioned = bool(join.conditions or join.node.args.get("using"))
@@ -111,6 +111,13 @@ def _check_form(join: JoinClause) -> None:
     if side is not None and conditioned and (join.relation is not None or side in public):
         return
     words = " ".join(word for word in _words(join.node) if word)
+    if join.relation is None and not (side is not None and conditioned):
+        raise question_error(
+            "DP703",
+            f"this join is not supported ({words or 'without ON'}): {node_text(join.node)}",
+            "each row is looked up in the public table by equal columns.",
+            _public_fix(join, scope),
+        )
     if side is not None and conditioned:
         raise question_error(
             "DP703",
@@ -122,10 +129,12 @@ def _check_form(join: JoinClause) -> None:
         "DP703",
         f"this join is not supported ({words or 'without ON'}): {node_text(join.node)}",
         "its rows would belong to several people, or to nobody.",
-        "FROM visits JOIN wards ON visits.ward = wards.ward   or   LEFT JOIN of a public table",
+        _unit_fix(join, scope),
     )
 
 
+#: The types that a join compares alike on every engine.
+_JOINED_KINDS = {"integer", "text", "date", "boolean"}
 #: An expression before the join, and the column of the new table that it must equal.
 Pair = tuple[exp.Expression, ColumnRef]
 Side = TypeVar("Side", bound=Expr)
@@ -262,26 +271,51 @@ def _leads_to_unit(scope: NameScope, before: exp.Expression, column: ColumnRef) 
     return ref is not None and bool(ref.owner_keys(tables) & column.owner_keys(tables))
 
 
+def _public_fix(join: JoinClause, scope: NameScope) -> str:
+    """A look-up by columns of the same name, or else of the same type; the unit is the last choice."""
+    name, alias = join.table.of or join.table.name, join.item.alias
+    named = name if alias == name else f"{name} AS {alias}"
+    pairs = [
+        (
+            (own.name != new.name, source.table.private and own.name == source.table.unit),
+            f"JOIN {named} ON {source.alias}.{own.name} = {alias}.{new.name}",
+        )
+        for source in scope.sources
+        if source.table is not None
+        for own in source.table.columns.values()
+        for new in join.table.columns.values()
+        if own.kind == new.kind and own.kind in _JOINED_KINDS
+    ]
+    return min(pairs, key=lambda pair: pair[0])[1] if pairs else "leave the join out"
+
+
 def _unit_fix(join: JoinClause, scope: NameScope) -> str:
-    """A join on the unit, or on the keys that lead to it."""
+    """A join on the unit, or on a key that leads to it."""
     name, alias = join.table.of or join.table.name, join.item.alias
     if join.table.of == "":
         name = alias
-    tables = scope.dataset.tables
-    new_columns = {
+    named = name if alias == name else f"{name} AS {alias}"
+    by_key = _columns_by_key(join.item, scope)
+    # ("", "") is the unit itself, and comes first.
+    for key in sorted(by_key):
+        for source in scope.sources:
+            own = _columns_by_key(source, scope).get(key)
+            if own == by_key[key]:
+                return f"JOIN {named} USING ({own})"
+            if own is not None:
+                return f"JOIN {named} ON {source.alias}.{own} = {alias}.{by_key[key]}"
+    return f"JOIN {named} USING ({_unit(join.table)})"
+
+
+def _columns_by_key(item: FromItem, scope: NameScope) -> dict[tuple[str, str], str]:
+    """The columns of a table that belong to one unit, by the keys that they are."""
+    if item.table is None:
+        return {}
+    return {
         key: column
-        for column in join.table.columns
-        for key in ColumnRef(join.table, column, optional=False).owner_keys(tables)
+        for column in item.table.columns
+        for key in ColumnRef(item.table, column, optional=False).owner_keys(scope.dataset.tables)
     }
-    for source in scope.sources:
-        for column in source.table.columns if source.table is not None else ():
-            assert source.table is not None
-            for key in ColumnRef(source.table, column, optional=False).owner_keys(tables):
-                if key in new_columns and new_columns[key] == column:
-                    return f"JOIN {name} USING ({column})"
-                if key in new_columns:
-                    return f"JOIN {name} ON {source.alias}.{column} = {alias}.{new_columns[key]}"
-    return f"JOIN {name} USING ({_unit(join.table)})"
 
 
 def _is_unit(scope: NameScope, node: exp.Expression) -> bool:

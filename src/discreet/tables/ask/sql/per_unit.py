@@ -285,12 +285,8 @@ def _counted_operand(
         return ("count", None) if condition is None else ("count_of", _filter_operand(one, condition, scalar))
     if isinstance(node, exp.Distinct):
         (inner,) = require_only(node, "expressions").expressions
-        return "distinct", _filter_operand(_countable(inner, scalar), condition, scalar)
-    return "count_of", _filter_operand(_countable(node, scalar), condition, scalar)
-
-
-def _countable(node: exp.Expression, scalar: Scalar) -> Expr:
-    return on_grid(scalar.operand(node))
+        return "distinct", _filter_operand(scalar.count_operand(inner), condition, scalar)
+    return "count_of", _filter_operand(scalar.count_operand(node), condition, scalar)
 
 
 def _filter_operand(of: Expr, condition: exp.Expression | None, scalar: Scalar) -> Expr:

@@ -82,11 +82,6 @@ _REASONS: dict[type[exp.Expression], tuple[str, str, str]] = {
         "the same text would ask a different question tomorrow.",
         "write it out:  seen_at >= TIMESTAMP '2026-01-01 00:00:00'",
     ),
-    exp.ILike: (
-        "ILIKE",
-        "engines disagree on upper and lower case.",
-        "ward LIKE 'A%' OR ward LIKE 'a%'",
-    ),
     exp.Star: (
         "*",
         "noise protects numbers; a row cannot be released.",

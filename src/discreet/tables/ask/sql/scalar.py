@@ -58,6 +58,14 @@ class Scalar:
         ref = self.scope.column(node)
         return self.read_unclamped(ref) if ref is not None else self.term(node)
 
+    def count_operand(self, node: exp.Expression) -> Expr:
+        """What COUNT counts if it is not NULL; in place of the unit stands 1 in the rows that have one."""
+        ref = self.scope.column(node)
+        if ref is None or not ref.is_unit:
+            return build.on_grid(self.operand(node))
+        known = build.logic("not", [_has_no_unit(self.scope, node, ref)])
+        return build.on_grid(build.case([(known, Fraction(1))], build.NULL))
+
     def condition(self, node: exp.Expression) -> Expr:
         """An expression used as a condition."""
         return build.condition(self.term(node))
@@ -187,10 +195,40 @@ def _not(scalar: Scalar, node: exp.Expression) -> Term:
 def _is(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression")
     if isinstance(node.expression, exp.Null):
+        ref = scalar.scope.column(node.this)
+        if ref is not None and ref.is_unit:
+            return _has_no_unit(scalar.scope, node.this, ref)
         return IsNull(build.on_grid(scalar.operand(node.this)))
     if isinstance(node.expression, exp.Boolean):
         return compare.is_truth(scalar.condition(node.this), bool(node.expression.this))
     raise unsupported_error(node)
+
+
+def _has_no_unit(scope: NameScope, node: exp.Expression, ref: ColumnRef) -> Expr:
+    """Whether a row has no unit in this table: never where the table is read, because rows without
+    a unit are dropped there, and after an outer join in the rows without a match.
+    """
+    # A prefix means the side of a table, also where USING has merged both sides.
+    named = node if isinstance(node, exp.Column) and node.args.get("table") is not None else None
+    if not (ref.optional or (named is not None and scope.owner(named)[0].optional)):
+        return build.constant(False)  # type: ignore[return-value]
+    # The rows of a query have no unit that an expression could read: another column says it as well.
+    column = ref.column if ref.table.of != "" else _never_null(ref)
+    read = columns.unbounded_column(ref.table, column)
+    return IsNull(Read(read.table, read.column, read.of.with_null(True)))
+
+
+def _never_null(ref: ColumnRef) -> str:
+    """A column that every row of a query has."""
+    sure = [name for name, column in ref.table.columns.items() if name != ref.column and not column.null]
+    if sure:
+        return sure[0]
+    raise question_error(
+        "DP706",
+        f"{ref.column} of a query inside FROM cannot be compared with NULL.",
+        "the query selects no other column that every row has.",
+        f"add  1 AS found  to the columns of the query, and write  found IS NULL  for  {ref.column} IS NULL",
+    )
 
 
 def _in(scalar: Scalar, node: exp.Expression) -> Term:
@@ -240,6 +278,13 @@ def _between(scalar: Scalar, node: exp.Expression) -> Term:
 def _like(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression", "negate")
     matches = compare.like(scalar.operand(node.this), scalar.term(node.expression))
+    return build.logic("not", [matches]) if node.args.get("negate") else matches
+
+
+def _ilike(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression", "negate")
+    text, pattern = scalar.operand(node.this), scalar.term(node.expression)
+    matches = strings.like_in_any_case(text, pattern)
     return build.logic("not", [matches]) if node.args.get("negate") else matches
 
 
@@ -335,6 +380,7 @@ _HANDLERS: dict[type[exp.Expression], Handler] = {
     exp.In: _in,
     exp.Between: _between,
     exp.Like: _like,
+    exp.ILike: _ilike,
     exp.Case: _case,
     exp.If: _if,
     exp.Cast: _cast,

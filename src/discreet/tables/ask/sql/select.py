@@ -5,16 +5,26 @@ numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
+from discreet.errors import RefusedQuestion
 from discreet.tables.ask.columns import similar_names
-from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder, Workload
+from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder, Workload, WorkloadAxis
 from discreet.tables.ask.released import ReleasedColumn, quotient_columns
 from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, short_name
 from discreet.tables.ask.sql.dialect import PlainDialect
-from discreet.tables.ask.sql.grouping import check_workload, has_grouping_sets, node_sets, objective_of
+from discreet.tables.ask.sql.grouping import (
+    axis_of,
+    check_workload,
+    has_grouping_sets,
+    node_sets,
+    objective_of,
+    rollup_keys,
+)
 from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
@@ -27,6 +37,8 @@ from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.sql.views import view_queries
 from discreet.tables.ask.start import Dataset
+from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.sums import Lookup, Relation, inner_relations, sorted_groups
 
 __all__ = ["question"]
 
@@ -139,11 +151,16 @@ def _keys_and_workload(
         return len(keys) - 1
 
     if has_grouping_sets(group):
+        axes = _axes(group, keys, rows, place)
+        depth = len(keys)
         # A set that names all keys, if there is one, says their order.
-        sets = sorted(node_sets(group), key=len, reverse=True)
+        sets = sorted(node_sets(group, list(axes)), key=len, reverse=True)
         placed = {tuple(sorted({place(node) for node in nodes})) for nodes in sets}
+        if any(place < depth for places in placed for place in places):
+            raise _twice_error(keys[:depth])
         in_order = tuple(sorted(placed, key=lambda places: (len(places), places)))
-        return keys, Workload(in_order, grouping=free_name("grouping", taken))
+        grouping = free_name("grouping", taken)
+        return keys, Workload(in_order, grouping=grouping, axes=tuple(axes.values()))
     require_only(group, "expressions", "all")
     named = list(group.expressions)
     if group.args.get("all"):
@@ -156,6 +173,95 @@ def _keys_and_workload(
     for node in named:
         place(node)
     return keys, None
+
+
+def _axes(
+    group: exp.Expression,
+    keys: list[tuple[exp.Expression, Key]],
+    rows: SelectedRows,
+    place: Callable[[exp.Expression], int],
+) -> dict[exp.Expression, WorkloadAxis]:
+    """The ordered keys and the hierarchies among the elements of GROUP BY; their keys are placed first.
+
+    ROLLUP is a hierarchy if the values of its keys are known jointly, from a public table.
+    """
+    axes: dict[exp.Expression, WorkloadAxis] = {}
+    for element in group.expressions:
+        nodes, kind = rollup_keys(element), "tree"
+        if (ordered := axis_of(element)) is not None:
+            kind, nodes = ordered[0], (ordered[1],)
+        elif not nodes or not _is_hierarchy(nodes, rows):
+            continue
+        before = len(keys)
+        places = [place(node) for node in nodes]
+        if places != list(range(before, before + len(nodes))):
+            raise _twice_error(keys[:before])
+        axis_keys = tuple(group_key for _, group_key in keys[before:])
+        axes[element] = WorkloadAxis(kind, _leaves(kind, axis_keys, rows))
+        if kind != "tree":
+            written, ordered_key = keys[before]
+            values = tuple(value for (value,) in axes[element].leaves)
+            keys[before] = written, replace(ordered_key, values=values)
+    return axes
+
+
+def _is_hierarchy(nodes: Sequence[exp.Expression], rows: SelectedRows) -> bool:
+    """Whether the values of keys are known jointly, as rows of a public table."""
+    try:
+        several = tuple(key(node, str(at), rows) for at, node in enumerate(nodes))
+    except RefusedQuestion:
+        return False
+    known = all(each.values is not None for each in several)
+    return known and combinations(_looked_up(several, rows), rows) is not None
+
+
+def _looked_up(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[Key, ...]:
+    """The keys as columns of the public table that a join makes them equal to, so that they are known jointly."""
+    equal: dict[tuple[str, str], Expr] = {}
+    relation: Relation | None = rows.relation
+    while relation is not None:
+        if isinstance(relation, Lookup) and not relation.keep:
+            equal |= {
+                (left.table, left.column): right for left, right in relation.on if isinstance(left, Read)
+            }
+        relation = next(iter(inner_relations(relation)), None)
+    found = (
+        (equal.get((each.of.table, each.of.column)) if isinstance(each.of, Read) else None) for each in keys
+    )
+    return tuple(replace(each, of=of or each.of) for each, of in zip(keys, found, strict=True))
+
+
+def _leaves(kind: str, keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...]:
+    """The paths of a hierarchy, or the values of an ordered key in their order, without NULL."""
+    if kind == "tree":
+        return tuple(sorted_groups(combinations(_looked_up(keys, rows), rows) or ()))
+    (ordered,) = keys
+    if not ordered.of.type.is_ordered:
+        raise question_error(
+            "DP704",
+            f"{ordered.name} has no order.",
+            "ranges and running totals are those of a number or a date.",
+            f"GROUP BY {ordered.name}",
+        )
+    values = [value for value in ordered.values or () if value is not None]
+    if ordered.values is None or not values:
+        raise question_error(
+            "DP704",
+            f"the values of {ordered.name} are not public.",
+            "every range of public values is released, whether it has rows or not.",
+            f"state the bounds of {ordered.name} in the description, or BUCKET({ordered.name}, 0, 10, 20)",
+        )
+    return tuple(sorted_groups({(value,) for value in values}))
+
+
+def _twice_error(keys: Sequence[tuple[exp.Expression, Key]]) -> Exception:
+    names = ", ".join(group_key.name for _, group_key in keys)
+    return question_error(
+        "DP704",
+        f"{names} stands in GROUP BY twice.",
+        "an ordered key or a hierarchy is crossed with all tables, so its keys belong to no other set.",
+        f"leave {names} out of the other sets",
+    )
 
 
 def _with_objective(

@@ -150,7 +150,7 @@ def made_column(name: str, node: exp.Expression, rows: SelectedRows) -> MadeColu
     scalar = Scalar(rows.scope)
     if ref is None:
         of = build.on_grid(scalar.term(node))
-        return MadeColumn(typed_column(name, of.type), of)
+        return MadeColumn(_with_domain(typed_column(name, of.type), of, rows), of)
     of = scalar.read_unclamped(ref)
     known = ref.table.columns[ref.column]
     column = replace(known, name=name, null=of.type.null, places=_places(known, of.type))
@@ -200,6 +200,14 @@ def _wider(of: Type) -> tuple[Any, Any]:
 
 def _places(column: Column, of: Type) -> int | None:
     return of.places if column.kind in {"real", "decimal"} else None
+
+
+def _with_domain(column: Column, of: Expr, rows: SelectedRows) -> Column:
+    """A computed text, or a constant, with the values that it can have; of numbers the bounds say them."""
+    if column.kind != "text" and not (isinstance(of, Constant) and column.kind in {"integer", "date"}):
+        return column
+    listed = tuple(value for value in domain(of, rows.facts()) or () if value is not None)
+    return replace(column, values=listed if 0 < len(listed) <= _MOST_VALUES else None)
 
 
 def _with_values(column: Column, of: Expr, rows: SelectedRows) -> Column:
