@@ -14,6 +14,7 @@ import multiprocessing
 import pickle
 import pkgutil
 from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -85,7 +86,15 @@ def test_an_error_crosses_a_pool_of_processes():
 
 # --- values ------------------------------------------------------------------------------------------
 
-ROWS = pa.table({"patient_id": [1, 1, 2, 3] * 30, "ward": ["A", "B"] * 60, "days": [3, 4, 5, 6] * 30})
+DAY = date(2026, 1, 6)
+ROWS = pa.table(
+    {
+        "patient_id": [1, 1, 2, 3] * 30,
+        "ward": ["A", "B"] * 60,
+        "days": [3, 4, 5, 6] * 30,
+        "came_on": [DAY] * 120,
+    }
+)
 
 
 def opened():
@@ -106,6 +115,7 @@ def asked():
         "receipt": receipt,
         "cost": receipt.cost,
         "preview": session.preview(by_ward, epsilon=1),
+        "stream preview": session.preview_stream(data.count(), every="week", periods=52, epsilon=1),
         "left": session.budget(),
         "statement": session.statement(),
         "verification": book.verify(),
@@ -267,7 +277,7 @@ def test_an_answer_keeps_its_numbers_and_what_is_left_can_still_be_counted():
 # --- handles -----------------------------------------------------------------------------------------
 
 
-HANDLES = ("session", "ledger", "data set", "engine", "secret", "questions", "conversation")
+HANDLES = ("session", "stream", "ledger", "data set", "engine", "secret", "questions", "conversation")
 
 
 @pytest.fixture
@@ -277,8 +287,10 @@ def handles():
         rule = mechanisms.SparseVector(epsilon=1, sensitivity=1, threshold=3)
         queries = mechanisms.AdaptiveQueries(records=4, queries=10, rho=0.1)
         secret = mechanisms.Secret(3, "what one record loses")
+        weeks = {"every": "week", "periods": 52, "epsilon": 0.1}
         several = (
             session,
+            session.stream(data.count(), **weeks, time="came_on"),
             session.ledger,
             data,
             data.engine,

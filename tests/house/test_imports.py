@@ -48,6 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "ask": ("data",),
     "answer": ("ask", "data", "workloads"),
     "plan": ("answer", "ask", "data", "workloads"),
+    "streams": ("answer", "ask", "data", "plan"),
     "synthetic": ("plan", "answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
@@ -73,7 +74,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),
-    "matplotlib": ("plot", "audit", "tables", "learn"),  # `tables` and `learn` name its types only
+    # `tables`, `learn` and `session` name its types only.
+    "matplotlib": ("plot", "audit", "tables", "learn", "session"),
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),

@@ -211,6 +211,24 @@ FOUR = (
 )
 
 
+STREAM = "discreet stream open 'SELECT COUNT(*) FROM visits' --data visits.toml --every week --periods 4 --epsilon 0.1 --name n"
+PUBLISHED = f"{STREAM} --start 2026-01-05\ndiscreet stream release n --data visits.toml"
+
+
+@mistakes(
+    Mistake(f"{STREAM} --per-unit 3", "DP105", "--per-unit rows=3", f"{STREAM} --per-unit rows=3"),
+    Mistake(
+        "discreet stream show n --data visits.toml --figures all",
+        "DP105",
+        "--figures totals",
+        "discreet stream show n --data visits.toml --figures totals",
+        first=PUBLISHED,
+    ),
+)
+def test_streams(mistake, shell):
+    check_mistake(mistake, shell)
+
+
 @mistakes(*TWO)
 def test_bad_input_exits_with_status_2(mistake, shell):
     assert check_mistake(mistake, shell).left == 2

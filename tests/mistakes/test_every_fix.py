@@ -29,6 +29,7 @@ from tests.mistakes import (
     test_opening,
     test_own_names,
     test_spending,
+    test_streams,
 )
 from tests.mistakes.clinic import Asked, Described, Here
 from tests.mistakes.mistakes import Mistake
@@ -63,6 +64,7 @@ def places(visits, two_tables, unknown_cap, orders, both):  # noqa: F811
         (told(test_answers), lambda _: Here(data=visits)),
         (told(test_spending), lambda _: Here(data=visits, auto=unknown_cap)),
         (told(test_ledgers), lambda _: Here(data=visits)),
+        (told(test_streams), lambda _: Here(data=visits, auto=unknown_cap)),
         (told(test_mechanisms), lambda _: Here(data=visits)),
         (told(test_opening), lambda _: Here(data=visits)),
         (told(test_describing), Described),

@@ -34,6 +34,7 @@ from discreet.cli.release import release
 from discreet.cli.report import error_object, print_json
 from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
+from discreet.cli.stream import open_command, release_command, show_command
 from discreet.cli.synthesize import synthesize
 from discreet.cli.terminal import print_error
 from discreet.errors import (
@@ -81,6 +82,16 @@ _statement = typer.Typer(
 add_command(_statement, DEFAULT, statement)
 add_command(_statement, "verify", verify_statement)
 
+_stream = typer.Typer(
+    help="Publish the answer to one question every period, for one charge.",
+    no_args_is_help=True,
+    context_settings=_SETTINGS,
+    add_completion=False,
+)
+add_command(_stream, "open", open_command)
+add_command(_stream, "release", release_command)
+add_command(_stream, "show", show_command)
+
 
 def version(*, json: Json = False) -> None:
     """Show the version."""
@@ -95,6 +106,7 @@ add_command(app, "query", query)
 add_command(app, "release", release)
 add_command(app, "synthesize", synthesize)
 add_command(app, "budget", budget)
+app.add_typer(_stream, name="stream")
 app.add_typer(_ledger, name="ledger")
 app.add_typer(_statement, name="statement")
 app.add_typer(_account, name="account")

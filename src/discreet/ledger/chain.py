@@ -30,7 +30,7 @@ SAID = (
     "about", "analyst", "cost", "guarantee", "key", "mechanism", "project", "purpose", "question", "settles",
 )  # fmt: skip
 #: What only those rows say that have something to say: what was written before it could be said stays readable.
-SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session")
+SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session", "stream")
 
 
 class LedgerRow(NamedTuple):

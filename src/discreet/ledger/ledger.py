@@ -30,9 +30,11 @@ from discreet.ledger.opening import (
     ledger_facts,
     open_store,
     running_total,
+    validate_anchor,
     validate_label,
     versions_after,
 )
+from discreet.ledger.periods import add_period, stored_periods
 from discreet.ledger.receipt import Entry, Receipt, entry_of
 from discreet.ledger.store import Store
 from discreet.ledger.turn import (
@@ -215,6 +217,20 @@ class Ledger:
         row = self._store.answer_for_key(validate_label("key", key)) or self._store.first_with_key(key)
         return None if row is None else entry_of(row)
 
+    def add_period(self, key: str, period: int, text: str, *, asker: Asker = NOBODY) -> str:
+        """Keep a row of the stream that was paid for under a key; returns the row to show.
+
+        **Guarantee.** Each period has one row for ever: if it has been stored before, by whomever, that row is returned, and
+        this one must be forgotten. It is on disk when this returns.
+        """
+        if not isinstance(text, str):
+            raise _not_text_error(text)
+        return self._in_turn(lambda turn: add_period(turn, key, period, text, asker))
+
+    def periods(self, key: str) -> list[str]:
+        """The rows of a stream that were stored, the first period first."""
+        return stored_periods(self._store, validate_label("key", key))
+
     def find_pending(self, key: str) -> Receipt | None:
         """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
         return pending_charge(self._store, validate_label("key", key))
@@ -271,6 +287,10 @@ class Ledger:
     def anchor(self) -> str:
         """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a roll-back to before it."""
         return self._store.alone(self._last)[0].hash
+
+    def holds(self, anchor: str) -> bool:
+        """Whether some row has this hash; if `anchor` returned it earlier and it is gone, the ledger was put back."""
+        return self._store.alone(lambda: self._store.has(validate_anchor(anchor)))
 
     def verify(
         self, anchor: str | None = None, *, rows: int | None = None, progress: Progress | None = None

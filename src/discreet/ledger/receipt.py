@@ -65,8 +65,8 @@ class Entry:
     [(0, 'open', None), (1, 'reserved', 'how many?')]
 
     `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new version of the description of
-    the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it) or "committed" (the
-    answer of the reserved row `settles`).
+    the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it), "committed" (the
+    answer of the reserved row `settles`) or "period" (a row of the stream whose answer is in row `stream`; it was paid for then).
     `description` names the version that a charge was made under, by its SHA-256; None if that was not recorded. Only a
     `compiled` charge was computed from that description: any other was stated by whoever charged it. The answer of an
     `in_session` charge was drawn by the session that made it; of any other, nobody here knows how it was drawn.
@@ -97,6 +97,7 @@ class Entry:
     describes: Mapping[str, Any] | None = None
     compiled: bool = False
     in_session: bool = False
+    stream: int | None = None
 
     @property
     def receipt(self) -> Receipt | None:

@@ -8,12 +8,14 @@ carry, so the lines add up to what was spent. Answers are left out unless they a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
+from discreet.ledger.periods import STREAM
 from discreet.ledger.receipt import NOT_DRAWN, Entry
 from discreet.privacy.show import least_epsilon
 from discreet.privacy.wire import from_json
@@ -27,12 +29,13 @@ IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
     """Every charge as plain JSON types."""
     settled = {entry.settles: entry for entry in entries if entry.kind == "committed"}
+    periods = Counter(entry.stream for entry in entries if entry.kind == "period")
     before, lines = State.from_dict(entries[0].state), []
     for entry in entries:
         after = State.from_dict(entry.state)
         if entry.kind == "reserved":
             answer = settled.get(entry.number)
-            line = _line(entry, answer, before, after) | {
+            line = _line(entry, answer, before, after, periods) | {
                 "spent_fraction_after": limit.budget(after).spent_fraction
             }
             lines.append(line | ({"answer": answer.answer if answer else None} if answers else {}))
@@ -40,7 +43,9 @@ def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = Fal
     return lines
 
 
-def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> dict[str, Any]:
+def _line(
+    entry: Entry, answer: Entry | None, before: State, after: State, periods: Mapping[int | None, int]
+) -> dict[str, Any]:
     return {
         "number": entry.number,
         "time": entry.time,
@@ -53,15 +58,19 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
         "analyst": entry.analyst,
         "project": entry.project,
         "purpose": entry.purpose,
-        "status": _status(entry, answer),
+        "status": _status(entry, answer, periods),
         "description": entry.description,
         "compiled": entry.compiled,
         "hash": entry.hash,
     }
 
 
-def _status(entry: Entry, answer: Entry | None) -> str:
+def _status(entry: Entry, answer: Entry | None, periods: Mapping[int | None, int]) -> str:
     if answer is not None:
+        if entry.mechanism == STREAM:
+            return (
+                f"a stream, paid for when it was opened; periods published: {periods.get(answer.number, 0)}"
+            )
         return "charged; could not be drawn" if answer.answer == NOT_DRAWN else "answered"
     return "charged; not answered yet" if entry.held else "charged; no answer was kept"
 

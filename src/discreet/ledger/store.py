@@ -169,6 +169,10 @@ class Store(ABC):
         """The first row with that key."""
         return self._first("key = ?", key)
 
+    def period_with_key(self, key: str) -> LedgerRow | None:
+        """The row of a period of a stream with that key."""
+        return self._first("kind = 'period' AND key = ?", key)
+
     def charges_with_key(self, key: str) -> list[LedgerRow]:
         """Every charge with that key, the first one first."""
         return self._select("kind = 'reserved' AND key = ? ORDER BY number", key)

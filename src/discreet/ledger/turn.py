@@ -192,6 +192,15 @@ class Turn:
         self._append("committed", self.total, answer=answer, settles=reserved.number, **repeated)
         return answer
 
+    def add_uncharged(self, kind: str, **fields: Any) -> LedgerRow:
+        """Add a row that was paid for before; the total stays what it is."""
+        return self._append(kind, self.total, **fields)
+
+    @property
+    def store(self) -> Store:
+        """The table that is written to."""
+        return self._store
+
     def _describe(self, description: Description | None) -> None:
         """Write down a version that is new; one that protects somebody else is refused, in the transaction of its charge."""
         if description is None:

@@ -20,6 +20,7 @@ the same tracks at the same orders, which is the only recomputation that is soun
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -35,6 +36,7 @@ from discreet.ledger.costs import Cost, State
 from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.limit import Limit
 from discreet.ledger.opening import check_link, first_description, running_total, validate_anchor
+from discreet.ledger.periods import period_key
 from discreet.ledger.receipt import Entry, entry_of
 from discreet.ledger.running import RepeatableCharge, RunningTotals
 from discreet.ledger.split import BodySplitter
@@ -47,7 +49,7 @@ __all__ = ["Finding", "Verification"]
 Progress = Callable[[int, int], None]
 
 #: Rows that change no total.
-_NO_CHARGE = frozenset({"open", "described", "committed"})
+_NO_CHARGE = frozenset({"open", "described", "committed", "period"})
 #: Costs that are kept as they were read.
 _KEPT = 1000
 #: Rows from one report of progress to the next.
@@ -156,6 +158,9 @@ class _Walk:
     described: dict[str, Description] = field(default_factory=dict)
     made_with: dict[str, Description] = field(default_factory=dict)
     latest: str = ""
+    #: The key of each answered charge by the row of its answer, and how many periods of it were stored.
+    answers: dict[int, str | None] = field(default_factory=dict)
+    periods: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.totals = RunningTotals(self.limit)
@@ -232,6 +237,8 @@ class _Walk:
             self._check_uncharged(entry)
         if entry.kind == "committed":
             self._settle(entry)
+        if entry.kind == "period":
+            self._count_period(entry)
         self._describe(entry)
         self.stated_totals = entry.state
 
@@ -323,7 +330,16 @@ class _Walk:
         except DiscreetError:
             return None
 
+    def _count_period(self, entry: Entry) -> None:
+        """A row of a stream follows its opening and the row of the period before it."""
+        opening = -1 if entry.stream is None else entry.stream
+        key = self.answers.get(opening)
+        if key is None or entry.key != period_key(key, self.periods[opening]):
+            self.damage(f"row {entry.number} is a row of a stream that is not its next one.")
+        self.periods[opening] += 1
+
     def _settle(self, entry: Entry) -> None:
+        self.answers[entry.number] = entry.key
         if entry.settles not in self.unsettled:
             self.damage(f"row {entry.number} answers a charge that there is not.")
         elif entry.key in self.answered:

@@ -10,6 +10,7 @@
     accuracy.py  error                the margin of error against ε
     budget.py    burn_down            the remaining budget after each spend
     groups.py    groups               released numbers with their intervals
+    periods.py   periods              released numbers over time, with bands
     curves.py                         the curves of an additive model, by its own `plot`
     files.py     save, alt_text       a figure in a file, and its description in words
     canvas.py, figure.py              axes, colours and dashes; the figure that renders itself in a notebook
@@ -28,6 +29,7 @@ from discreet.plot.composition import race
 from discreet.plot.densities import noise
 from discreet.plot.files import alt_text, save
 from discreet.plot.groups import groups
+from discreet.plot.periods import periods
 from discreet.plot.profile import epsilon_delta
 from discreet.plot.spread import loss
 from discreet.privacy.svg import roc_svg, tradeoff_svg
@@ -41,6 +43,7 @@ __all__ = [
     "groups",
     "loss",
     "noise",
+    "periods",
     "race",
     "roc",
     "roc_svg",

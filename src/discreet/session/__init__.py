@@ -15,6 +15,7 @@ batch.py      many questions, all or none
 synthesis.py  a synthetic copy
 validate.py   questions, costs and keys, validated
 fitting.py    the Fix of a refusal for lack of budget: a cost that is admitted
+stream.py     a question that is answered again every period; open_stream.py, stream_methods.py and stream_file.py with it
 response.py   questions that all return at the same time after they were asked
 
 **Guarantee.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
@@ -28,6 +29,7 @@ not true (a "public" table made from private data); sharing anything else that w
 from __future__ import annotations
 
 from discreet.session.session import Session
+from discreet.session.stream import Stream, StreamPreview
 from discreet.session.validate import QuestionCost, limit_of
 
-__all__ = ["QuestionCost", "Session", "limit_of"]
+__all__ = ["QuestionCost", "Session", "Stream", "StreamPreview", "limit_of"]

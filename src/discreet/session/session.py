@@ -25,6 +25,7 @@ from discreet.session.account import (
 from discreet.session.answering import answer_at, answer_by_error, choose_bounds, spend_for_error
 from discreet.session.compiler import QuestionCompiler
 from discreet.session.response import ResponseTime, at_response_time
+from discreet.session.stream_methods import StreamMethods
 from discreet.session.suggestions import (
     cut_off,
     needed_columns,
@@ -78,7 +79,7 @@ _QUESTION_MODULES = (
 )
 
 
-class Session:
+class Session(StreamMethods):
     """Questions to one data set, charged to one ledger.
 
     `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
@@ -287,6 +288,7 @@ class Session:
         *,
         columns: Sequence[str] | None = None,
         bins: Mapping[str, Bins] | None = None,
+        method: str = "mixture",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -296,7 +298,8 @@ class Session:
         """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
 
         By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
-        column, or their edges. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
+        column, or their edges. The `method` "aim" measures tables that it chooses round after round; it takes longer and is
+        better for training models. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
         The cost needs a delta, or is stated as `rho`.
 
         **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
@@ -310,7 +313,7 @@ class Session:
         """
         from discreet.session.synthesis import make_copy
 
-        request = {"columns": columns, "bins": bins, "check": check}
+        request = {"columns": columns, "bins": bins, "check": check, "method": method}
         return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
 
     @check.arguments

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import check
-from discreet.errors import BadParameter, CannotCertify
+from discreet.errors import BadParameter
 from discreet.streams.decoding import deviations
 from discreet.streams.factor import Factor, banded_inverse, check_periods, independent, square_root
 from discreet.streams.participation import Participation
@@ -81,12 +81,7 @@ def _candidates(periods: int) -> list[Factor]:
     if periods == 1:
         return factors
     factors.append(square_root(periods))
-    for bands in _BANDS:
-        if bands < periods:
-            try:
-                factors.append(banded_inverse(periods, bands))
-            except CannotCertify:
-                continue
+    factors.extend(banded_inverse(periods, bands) for bands in _BANDS if bands < periods)
     return factors
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import check
-from discreet.errors import BadParameter, CannotCertify
+from discreet.errors import BadParameter
 
 __all__ = ["MOST_PERIODS", "Factor", "banded_inverse", "independent", "square_root"]
 
@@ -145,13 +145,6 @@ def banded_inverse(periods: int, bands: int) -> Factor:
         lags = min(t, bands - 1)
         column[t] = -float(terms[1 : lags + 1] @ column[t - lags : t][::-1])
     numbers = tuple(round(float(number) * (1 << _bits(periods))) for number in column)
-    if not _falls(numbers):
-        raise CannotCertify(
-            "DP301",
-            f"the banded inverse of {bands} bands has coefficients that grow.",
-            why="the sensitivity is proved only for coefficients that never grow.",
-            fix=f"dp.streams.square_root({periods})",
-        )
     return Factor(_without_zeros(numbers), periods, f"banded inverse of {bands} bands")
 
 
