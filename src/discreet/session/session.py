@@ -399,6 +399,30 @@ class Session(StreamMethods):
         return explain_error(mechanism, cut_off(self._compiler, asked), answer)
 
     @check.arguments
+    def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
+        """Answers to overlapping questions as one: each number once, by generalised least squares.
+
+        The questions must ask for the same counts and sums of the same rows, by keys of their own: a table by sex and a
+        later one by sex and race. `complete` names keys of which every row has one of the listed values, as you know and
+        the library does not; then the table by sex and race also tells about the total.
+
+        **Guarantee.** Free: only released numbers are read. The intervals hold if the answers are about the same rows with
+        the same contribution bounds.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> once = session.release(adult.group_by("sex").count(), rho=0.1)
+        >>> more = session.release(adult.group_by("sex", "race").count(), rho=0.1)
+        >>> merged = session.combine(once, more, complete=("race",))
+        >>> len(merged)
+        12
+        """
+        from discreet.session.combining import combine_released
+
+        return combine_released(self.data, answers, complete)
+
+    @check.arguments
     def bound_guarantee(
         self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee | None:
