@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to overlapping questions, merged by generalised least squares: each number once, with its interval.
+"""Answers to overlapping questions, merged by generalised least squares: each number once, with its
+interval.
 
     merged = session.combine(by_sex, by_sex_and_race)
 
-Each released number is a sum over the cells of a table that nobody released, plus noise with known covariances.
-The merged numbers are those that some table could have, and that are nearest to the released ones in the metric
-of the noise: the best linear unbiased estimates (Aitken 1935).
+Each released number is a sum over the cells of a table that nobody released, plus noise with known
+covariances. The merged numbers are those that some table could have, and that are nearest to the
+released ones in the metric of the noise: the best linear unbiased estimates (Aitken 1935).
 
-**Guarantee.** Post-processing: only released numbers are read. Intervals contain the exact numbers with
-probability 95 % over the noise, if all answers are about the same rows. A key may have rows with values that an
-answer does not list: the table has a cell for them, unless the key is stated to be complete.
+**Guarantee.** Post-processing: only released numbers are read. Intervals contain the exact numbers
+with probability 95 % over the noise, if all answers are about the same rows. A key may have rows
+with values that an answer does not list: the table has a cell for them, unless the key is stated to
+be complete.
 """
 
 from __future__ import annotations

@@ -215,7 +215,9 @@ def check_workload(workload: Workload, keys: Sequence[Key], kinds: Mapping[str, 
 def objective_of(
     written: object, place_of: Callable[[str], int]
 ) -> str | tuple[tuple[tuple[int, ...], float], ...]:
-    """The objective that WITH ( objective = '…' ) states: a word, or weights such as 'sex: 5; race, sex: 1'."""
+    """The objective that WITH ( objective = '…' ) states: a word, or weights such as 'sex: 5; race,
+    sex: 1'.
+    """
     if written in _OBJECTIVES:
         return str(written)
     weights: dict[tuple[int, ...], float] = {}
