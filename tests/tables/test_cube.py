@@ -383,6 +383,18 @@ def test_an_answer_under_a_key_is_shown_again_for_free():
     assert session.budget().spent_fraction == spent
 
 
+def test_rows_without_a_listed_value_are_named_and_null_can_be_one():
+    session = dp.Session(ADULT, limit=dp.Limit.filter(rho=100))
+    answer = session.sql("SELECT workclass, COUNT(*) AS n FROM adult GROUP BY CUBE (workclass)", rho=5)
+    assert any("NULL or a value that is not listed in workclass" in note for note in answer.notes)
+    named = session.sql(
+        "SELECT COALESCE(workclass, '?') AS work, COUNT(*) AS n FROM adult GROUP BY CUBE (work)", rho=5
+    )
+    values = [row["work"] for row in named["work"]]
+    assert "?" in values
+    assert named.total.value > answer.total.value + 1000
+
+
 REFUSED = {
     "GROUP BY CUBE (sex, race) , person_id": "DP70",
     "GROUP BY CUBE ()": "DP70",
