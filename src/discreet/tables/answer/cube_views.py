@@ -43,7 +43,7 @@ def share_of(cube: CubeAnswer, names: Sequence[str], of: Sequence[str]) -> Answe
             "DP105",
             f"({', '.join(of)}) is not among the keys of ({', '.join(names)}).",
             why="a share is that of a part, and the whole has fewer keys than the part.",
-            fix=f"cube.share({', '.join(map(repr, names))}, of={tuple(names[:-1])!r})",
+            fix=f"cube.share_of({', '.join(map(repr, names))}, of={tuple(names[:-1])!r})",
         )
     order = [list(names).index(name) for name in of]
     rows = {group: row for row, group in enumerate(whole.groups)}

@@ -80,7 +80,7 @@ def combine_answers(answers: Sequence[Answer], complete: Collection[str]) -> Ans
                 "DP107",
                 f"these answers have {len(numbers)} numbers, and at most {_MOST_NUMBERS} are merged.",
                 why="the time grows with the cube of their number.",
-                fix="combine fewer tables, such as cube['sex'] and cube['race']",
+                fix="combine smaller tables",
             )
         groups = list(dict.fromkeys(number.group for number in numbers))
         columns[name] = _merged_column(numbers, groups, keys, complete, name)
@@ -108,7 +108,9 @@ def _numbers(answer: Answer, name: str) -> list[_Number]:
     if isinstance(answer, CubeAnswer):
         shape = answer.cube_tables.shape
         if shape.axes:
-            raise _unlike_error("one has an ordered key or a hierarchy", "combine its tables: cube['sex']")
+            raise _unlike_error(
+                "one has an ordered key or a hierarchy", "combine its tables, such as  cube.total"
+            )
         sets = shape.system.sets
         largest = [one for one in sets if not any({*one} < {*other} for other in sets)]
         tables = [answer.table(*(shape.names[key] for key in some)) for some in largest]

@@ -54,6 +54,7 @@ from discreet.tables.plan.linear import (
     requested_columns,
 )
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
+from discreet.tables.plan.totals import undrawable_noise_error
 from discreet.tables.workloads.axes import Axis, interval_axis, tree_axis
 from discreet.tables.workloads.laplace import plan_shares
 from discreet.tables.workloads.measurement import (
@@ -173,12 +174,7 @@ class CubeStrategy:
                 stage = stage_at(value_bits, 1 if whole else 1 << weight_bits)
                 if stage.noise.greatest_scale <= 2.0**noise_bits:
                     return stage
-        raise BadParameter(
-            "DP102",
-            "the noise that this question needs is too large to be drawn exactly.",
-            why="with so small an epsilon and so many rows of one unit, the answer would be noise only.",
-            fix="fewer aggregates, or a greater epsilon",
-        )
+        raise undrawable_noise_error()
 
     def _gaussian_stage(self, noise: float, value_bits: int, fine: int) -> CubeStage:
         features = gaussian_layout(requested_columns(self.question.aggregates), value_bits)
