@@ -123,10 +123,52 @@ def asked(two_tables):
     ),
     Mistake("SELECT STRING_AGG(name, ',') FROM visits", "DP706", "COUNT(*)", COUNT),
     Mistake(
-        "SELECT AVG(LN(days)) FROM visits",
+        "SELECT AVG(SIN(days)) FROM visits",
         "DP705",
         "BUCKET(days, 1, 10, 100, 1000)",
         "SELECT BUCKET(days, 1, 10, 100, 1000), COUNT(*) FROM visits GROUP BY 1",
+    ),
+    Mistake(
+        "SELECT AVG(LN(cost)) FROM visits",
+        "DP705",
+        "LN(CLAMP(cost, 1, 1000))",
+        "SELECT AVG(LN(CLAMP(cost, 1, 1000))) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(days * LN(0)) FROM visits",
+        "DP705",
+        "LN(days + 1)",
+        "SELECT AVG(days * LN(days + 1)) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(EXP(days)) FROM visits",
+        "DP705",
+        "EXP(CLAMP(days, 1, 10))",
+        "SELECT AVG(EXP(CLAMP(days, 1, 10))) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(LN(days * 10000000)) FROM visits",
+        "DP705",
+        "LN(CLAMP(days * 10000000, 1, 1000000))",
+        "SELECT AVG(LN(CLAMP(days * 10000000, 1, 1000000))) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(POWER(days, 0)) FROM visits",
+        "DP705",
+        "POWER(days, 2)",
+        "SELECT AVG(POWER(days, 2)) FROM visits",
+    ),
+    Mistake(
+        f"{COUNT} WHERE REGEXP_MATCHES(ward, ward)",
+        "DP705",
+        "REGEXP_MATCHES(ward, '^A')",
+        f"{COUNT} WHERE REGEXP_MATCHES(ward, '^A')",
+    ),
+    Mistake(
+        f"{COUNT} WHERE REGEXP_MATCHES(ward, 'A*')",
+        "DP705",
+        "REGEXP_MATCHES(ward, '^A[0-9]|^B')",
+        f"{COUNT} WHERE REGEXP_MATCHES(ward, '^A[0-9]|^B')",
     ),
     Mistake(
         "SELECT SUM(days / cost) FROM visits",

@@ -99,13 +99,17 @@ def differences(
 
     Groups that plain DuckDB does not show, because they have no rows, must be empty.
     """
-    order = [*answer.keys, *answer.columns]
+    # The answer names the table of each row of a cube; plain DuckDB leaves that to the reader.
+    keyed = [place for place, name in enumerate(answer.keys) if name != "grouping" or name in header]
+    order = [*(answer.keys[place] for place in keyed), *answer.columns]
     at = _places(order, header)
     if at is None:
         return [f"columns {order} where plain DuckDB has {header}"]
-    keys = len(answer.keys)
+    keys = len(keyed)
     shown = {
-        tuple(_plain(part) for part in group): [column.values[row] for column in answer.columns.values()]
+        tuple(_plain(group[place]) for place in keyed): [
+            column.values[row] for column in answer.columns.values()
+        ]
         for row, group in enumerate(answer.groups)
     }
     wrong = []

@@ -100,9 +100,9 @@ def census() -> Shape:
     columns = {
         "age": dp.column(bounds=(17, 90), null=False),
         "sex": dp.column(values=SEXES, null=False),
-        "race": dp.column(values=RACES),
+        "race": dp.column(values=RACES, null=False),
         "education": dp.column(values=EDUCATION),
-        "marital": dp.column(values=MARITAL),
+        "marital": dp.column(values=MARITAL, null=False),
         "hours": dp.column(bounds=(1, 99)),
         "income": dp.column(bounds=(0, 200_000)),
         "gain": dp.column(bounds=(0, 10_000)),

@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from discreet.tables.data import expr as e
 from discreet.tables.data import strings
 from discreet.tables.data import sums as p
+from discreet.tables.data.curves import RealFunction
 from discreet.tables.data.types import DATE, MOMENT, NUMBER
 
 NUMERAL = re.compile(r"[+-]?[0-9]{1,18}([.][0-9]{1,18})?")
@@ -244,6 +245,19 @@ def _(expr: e.Root, row: Row) -> Any:
     if inner is None or inner < 0:
         return None
     return math.isqrt(inner * 4**expr.places // 2**expr.of.type.places)
+
+
+@value.register
+def _(expr: RealFunction, row: Row) -> Any:
+    """In 60 digits, so that the last digits of a double cannot decide."""
+    inner = value(expr.of, row)
+    if inner is None:
+        return None
+    with localcontext() as context:
+        context.prec = 60
+        x = Decimal(inner) / Decimal(2**expr.of.type.places)
+        exact = {"ln": x.ln, "exp": x.exp, "power": lambda: x ** Decimal(expr.exponent)}[expr.function]()
+        return math.floor(exact * Decimal(expr.scale) + Decimal(expr.nudge))
 
 
 @value.register

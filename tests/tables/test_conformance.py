@@ -10,6 +10,7 @@ import pytest
 
 from discreet.errors import RefusedQuestion
 from discreet.tables import engines
+from discreet.tables.ask.curves import exponential, logarithm, power
 from discreet.tables.data.expr import (
     Arithmetic,
     AsDate,
@@ -221,6 +222,14 @@ _MADE = [
     *(Root(of, places) for of in (SMALL, number("i", 0, 60)) for places in (0, 10)),
     Root(number("i", -5, 2**51 - 1), 0),
     Root(number("x", 0, 500 << 10, 10), 17),
+    logarithm(number("x", 1 << 8, 500 << 10, 10)),
+    logarithm(number("i", 0, 60), "LOG10"),
+    exponential(number("x", -20 << 10, 5 << 10, 10)),
+    *(
+        power(of, exponent)
+        for of in (number("i", 1, 900), number("x", 1, 30 << 10, 10))
+        for exponent in (0.5, -0.5, 2.5)
+    ),
     Joined((T, Constant("-", Type(TEXT)), G)),
     *(Cased(case, of) for case in ("upper", "lower") for of in (T, G)),
     Trimmed(T),

@@ -266,6 +266,7 @@ class Session(StreamMethods):
         *,
         columns: Sequence[str] | None = None,
         bins: Mapping[str, Bins] | None = None,
+        method: str = "mixture",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -275,7 +276,8 @@ class Session(StreamMethods):
         """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
 
         By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
-        column, or their edges. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
+        column, or their edges. The `method` "aim" measures tables that it chooses round after round; it takes longer and is
+        better for training models. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
         The cost needs a delta, or is stated as `rho`.
 
         **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
@@ -289,7 +291,7 @@ class Session(StreamMethods):
         """
         from discreet.session.synthesis import make_copy
 
-        request = {"columns": columns, "bins": bins, "check": check}
+        request = {"columns": columns, "bins": bins, "check": check, "method": method}
         return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
 
     @check.arguments

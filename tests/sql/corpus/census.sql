@@ -217,3 +217,36 @@ SELECT wage, COUNT(*) FROM census GROUP BY wage;
 SELECT BUCKET(wage, 25, 50, 75) AS band, COUNT(*) AS n FROM census GROUP BY band;
 -- @plain
 SELECT (wage >= 25)::INT + (wage >= 50)::INT + (wage >= 75)::INT AS band, COUNT(*) AS n FROM census GROUP BY band;
+
+-- Deviation of a sample
+SELECT STDDEV_SAMP(hours) AS s, VAR_SAMP(hours) AS v FROM census;
+
+-- Percentiles in one list
+-- @near 0.02
+SELECT QUANTILE_CONT(hours, [0.25, 0.5, 0.75]) FROM census;
+-- @plain
+SELECT QUANTILE_CONT(hours, 0.25) AS a, QUANTILE_CONT(hours, 0.5) AS b, QUANTILE_CONT(hours, 0.75) AS c FROM census;
+
+-- Correlation
+SELECT CORR(age, income) AS r FROM census;
+
+-- Covariance
+SELECT COVAR_POP(age, hours) AS c FROM census;
+
+-- Regression line
+SELECT REGR_SLOPE(income, age) AS slope, REGR_INTERCEPT(income, age) AS start FROM census;
+
+-- Any and all
+SELECT sex, BOOL_OR(age > 89) AS very_old FROM census GROUP BY sex;
+
+-- Distinct educations
+SELECT COUNT(DISTINCT education) AS n FROM census;
+
+-- Totals below the groups
+SELECT sex, race, COUNT(*) AS n FROM census GROUP BY ROLLUP (sex, race);
+
+-- All margins
+SELECT sex, marital, COUNT(*) AS n FROM census GROUP BY CUBE (sex, marital);
+
+-- Two sets of groups
+SELECT sex, race, COUNT(*) AS n FROM census GROUP BY GROUPING SETS ((sex), (race));

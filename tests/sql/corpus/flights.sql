@@ -235,3 +235,6 @@ SELECT COUNT(*) AS n FROM flights JOIN airports ON origin = code;
 SELECT COUNT(*) FROM flights WHERE day > CURRENT_DATE - 30;
 -- @instead
 SELECT COUNT(*) FROM flights WHERE day > DATE '2013-12-01' - 30;
+
+-- Correlation of delays
+SELECT CORR(dep_delay, arr_delay) AS r FROM flights;

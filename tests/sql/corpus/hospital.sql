@@ -303,3 +303,6 @@ WHERE v.patient_id IS NULL;
 -- @instead
 SELECT COUNT(*) AS n FROM patients p LEFT JOIN (SELECT DISTINCT patient_id, 1 AS found FROM visits) v ON p.patient_id = v.patient_id
 WHERE found IS NULL;
+
+-- Distinct diagnoses
+SELECT COUNT(DISTINCT ward) AS wards FROM visits;

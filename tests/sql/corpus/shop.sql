@@ -227,3 +227,9 @@ SELECT COUNT(*) AS n FROM customers WHERE name ILIKE 'BOB%' OR name NOT ILIKE '%
 WITH a AS (SELECT customer_id, 'paid' AS kind, total FROM orders WHERE status = 'paid'),
   b AS (SELECT customer_id, 'other' AS kind, total FROM orders WHERE status <> 'paid')
 SELECT kind, COUNT(*) AS n, SUM(total) AS t FROM (SELECT * FROM a UNION ALL SELECT * FROM b) AS u GROUP BY kind;
+
+-- How many products were sold
+SELECT COUNT(DISTINCT product_id) AS sold FROM items JOIN products USING (product_id);
+
+-- Covariance of quantity and price
+SELECT COVAR_POP(quantity, price) AS c, COVAR_SAMP(quantity, price) AS s FROM items;

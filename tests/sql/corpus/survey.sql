@@ -156,3 +156,18 @@ SELECT COUNT(*) AS n FROM wave1;
 SELECT gender, COUNT(*) AS n FROM wave1 GROUP BY gender ORDER BY n LIMIT 1 OFFSET 2;
 -- @instead
 SELECT gender, COUNT(*) AS n FROM wave1 GROUP BY gender ORDER BY n LIMIT 3;
+
+-- Correlation of two answers
+SELECT CORR(trust, satisfaction) AS r FROM wave1;
+
+-- Deviation of the sample
+SELECT age_group, STDDEV_SAMP(satisfaction) AS s FROM wave1 GROUP BY age_group;
+
+-- Standard error
+SELECT STDDEV_SAMP(satisfaction) / SQRT(COUNT(*)) AS se FROM wave1;
+
+-- Cross table with margins
+SELECT gender, votes, COUNT(*) AS n FROM wave1 GROUP BY CUBE (gender, votes);
+
+-- Subtotals by age
+SELECT age_group, gender, AVG(trust) AS mean FROM wave1 GROUP BY ROLLUP (age_group, gender);

@@ -51,6 +51,7 @@ __all__ = [
     "on_grid",
     "quotient",
     "root",
+    "to_places",
     "unify",
     "with_type",
     "wrong_kind_error",
@@ -187,7 +188,7 @@ def floor(term: Term) -> Term:
     if isinstance(term, Fraction):
         return Fraction(math.floor(term))
     number = _number(term)
-    return number if number.type.places == 0 else _to_places(number, 0)
+    return number if number.type.places == 0 else to_places(number, 0)
 
 
 def modulo(left: Term, right: Term) -> Term:
@@ -224,7 +225,7 @@ def root(term: Term) -> Expr:
     number = _number(term)
     spare = number.type.reach.bit_length() - _ROOTED
     if 0 < spare <= number.type.places:
-        number = _to_places(number, number.type.places - spare)
+        number = to_places(number, number.type.places - spare)
     kind = number.type
     # Refuses a number that a double may not have exactly.
     Type(NUMBER, 0, kind.reach << (_BITS - _ROOTED))
@@ -364,10 +365,10 @@ def _coarsen(factor: Expr) -> Expr:
     """A factor reduced to 30 bits, which is a billionth of its bounds."""
     kind = factor.type
     spare = kind.reach.bit_length() - _ROOM
-    return factor if spare <= 0 or not kind.places else _to_places(factor, max(0, kind.places - spare))
+    return factor if spare <= 0 or not kind.places else to_places(factor, max(0, kind.places - spare))
 
 
-def _to_places(number: Expr, places: int) -> Expr:
+def to_places(number: Expr, places: int) -> Expr:
     """A number rounded down to a coarser grid: cells / 2**k, as a division by 1 on the grid of k
     places.
     """

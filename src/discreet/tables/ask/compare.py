@@ -29,11 +29,12 @@ from discreet.tables.ask.build import (
 )
 from discreet.tables.ask.columns import cell_of
 from discreet.tables.ask.dates import is_dated, to_moment
+from discreet.tables.ask.regular import matches_regular
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 
-__all__ = ["as_date", "as_moment", "between", "compare", "is_in", "is_truth", "like"]
+__all__ = ["as_date", "as_moment", "between", "compare", "is_in", "is_truth", "like", "regular"]
 
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DECIDED: dict[str, Callable[[Any, Any], bool]] = {
@@ -135,6 +136,19 @@ def like(term: Term, pattern: Term) -> Expr:
             "use _ for any single character:  ward LIKE 'A_B'",
         )
     return expr.Like(term, pattern.value)
+
+
+def regular(term: Term, pattern: Term) -> Expr:
+    """Whether a part of a text matches a literal regular expression."""
+    if kind_of(term) != TEXT or not isinstance(term, Expr):
+        raise wrong_kind_error("a regular expression needs a text", term)
+    if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
+        raise expression_error(
+            "a regular expression must be a literal text.",
+            "it belongs to the question, and cannot come from the data.",
+            "REGEXP_MATCHES(ward, '^A')",
+        )
+    return matches_regular(term, pattern.value)
 
 
 def is_truth(term: Expr, value: bool) -> Expr:  # noqa: FBT001 - IS TRUE, IS FALSE

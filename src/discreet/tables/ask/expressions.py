@@ -189,6 +189,10 @@ class Expression:
         """Whether a text matches a public pattern: % matches any characters, _ a single one."""
         return Expression(exp.Like(this=_operand(self), expression=syntax_tree(pattern)))
 
+    def matches(self, pattern: str) -> Expression:
+        """Whether a part of a text matches a public regular expression, such as "^I2[0-5]"."""
+        return _call("REGEXP_MATCHES", self, pattern)
+
     def clamp(self, low: Number, high: Number) -> Expression:
         """A number clamped between two ends; a clamped column needs no other bounds.
 
@@ -222,6 +226,14 @@ class Expression:
     def sqrt(self) -> Expression:
         """The square root; NULL where it is negative."""
         return _call("SQRT", self)
+
+    def log(self) -> Expression:
+        """The natural logarithm; NULL where a whole number is not above 0."""
+        return _call("LN", self)
+
+    def exp(self) -> Expression:
+        """e to the power of the number."""
+        return _call("EXP", self)
 
     def upper(self) -> Expression:
         """A text with the letters a to z in upper case."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.tables.data import civil, strings
 from discreet.tables.data import expr as e
+from discreet.tables.data.curves import RealFunction
 from discreet.tables.data.types import DATE, MOMENT, TEXT, TRUTH
 
 __all__ = ["Assignment", "Values", "evaluate"]
@@ -249,6 +250,13 @@ def _(expr: e.Root, known: Assignment) -> Values:
     return Values(
         np.sqrt((np.where(null, 0, of.cells) << expr.shift).astype(np.float64)).astype(np.int64), null
     )
+
+
+@_value.register
+def _(expr: RealFunction, known: Assignment) -> Values:
+    of = evaluate(expr.of, known)
+    # What stands in the place of NULL may be outside of the domain.
+    return Values(expr.cells_of(np.where(of.null, expr.of.type.high, of.cells)), of.null)
 
 
 @_value.register

@@ -21,6 +21,7 @@ import polars as pl
 
 from discreet.tables.data import expr as e
 from discreet.tables.data import strings
+from discreet.tables.data.curves import RealFunction
 from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import speakable
@@ -236,6 +237,15 @@ class PolarsWriter:
         of = self.write(expr.of)
         safe = pl.when(of >= 0).then(of) * narrow(1 << expr.shift)
         return safe.cast(pl.Float64).sqrt().floor().cast(pl.Int64)
+
+    @write.register
+    def _curve(self, expr: RealFunction) -> pl.Expr:
+        x = self.write(expr.of).cast(pl.Float64) * expr.unit
+        if expr.function == "power":
+            made = x.pow(expr.exponent)
+        else:
+            made = x.log() if expr.function == "ln" else x.exp()
+        return (made * expr.scale + expr.nudge).floor().cast(pl.Int64)
 
     @write.register
     def _join(self, expr: strings.Joined) -> pl.Expr:

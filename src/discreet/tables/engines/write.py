@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from discreet.tables.data import expr as e
 from discreet.tables.data import strings
+from discreet.tables.data.curves import RealFunction
 from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
@@ -216,6 +217,13 @@ class Writer:
         safe = t.cases([(t.binary(exp.GTE, of, t.number(0)), of.copy())], t.number(0))
         root = self.dialect.root(t.times(safe, t.number(1 << expr.shift)))
         return t.cases([(t.binary(exp.GTE, of.copy(), t.number(0)), root)], t.nothing(t.BIGINT))
+
+    @write.register
+    def _curve(self, expr: RealFunction) -> Term:
+        x = t.times(t.cast(self.write(expr.of), t.DOUBLE), t.real(expr.unit))
+        exponent = [t.real(expr.exponent)] if expr.function == "power" else []
+        scaled = t.times(t.call(expr.function.upper(), x, *exponent), t.real(expr.scale))
+        return t.cast(t.call("FLOOR", t.add(scaled, t.real(expr.nudge))), t.BIGINT)
 
     @write.register
     def _join(self, expr: strings.Joined) -> Term:

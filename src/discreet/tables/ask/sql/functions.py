@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, compare, strings
+from discreet.tables.ask import build, compare, curves, strings
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.columns import exact_number, similar_names
 from discreet.tables.ask.sql.dates import DATE_FORMS, DATE_FUNCTIONS
@@ -45,6 +45,8 @@ AGGREGATES = {
     "MIN",
     "MAX",
     "MODE",
+    "GEOMEAN",
+    "GEOMETRIC_MEAN",
     "VAR_SAMP",
     "VARIANCE_SAMP",
     "STDDEV_SAMP",
@@ -239,11 +241,27 @@ def _round(scalar: Scalar, arguments: Arguments) -> Term:
 
 
 def _power(scalar: Scalar, arguments: Arguments) -> Term:
-    base = scalar.term(arguments[0])
+    base, exponent = scalar.term(arguments[0]), literal_number(arguments[1], "the exponent of POWER")
+    if exponent.denominator != 1 or not 1 <= exponent <= _MOST_POWER:
+        return curves.power(base, exponent, node_text(arguments[0]))
     result = base
-    for _ in range(whole_number(arguments[1], "the exponent of POWER", 1, _MOST_POWER) - 1):
+    for _ in range(int(exponent) - 1):
         result = build.arithmetic("*", result, base)
     return result
+
+
+def _regular(scalar: Scalar, arguments: Arguments) -> Term:
+    return compare.regular(scalar.operand(arguments[0]), scalar.term(arguments[1]))
+
+
+def _exponential(scalar: Scalar, arguments: Arguments) -> Term:
+    return curves.exponential(scalar.term(arguments[0]), node_text(arguments[0]))
+
+
+def _logarithm(name: str) -> Callable[[Scalar, Arguments], Term]:
+    return lambda scalar, arguments: curves.logarithm(
+        scalar.term(arguments[0]), name, node_text(arguments[0])
+    )
 
 
 _MANY = 1_000
@@ -259,6 +277,7 @@ _FORMS = {
     "SUBSTR": "SUBSTR(ward, 1, 2)",
     "SUBSTRING": "SUBSTRING(ward, 1, 2)",
     "LEFT": "LEFT(ward, 2)",
+    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE"), "REGEXP_MATCHES(ward, '^A')"),
     "STARTS_WITH": "STARTS_WITH(ward, 'A')",
     "ENDS_WITH": "ENDS_WITH(ward, 'A')",
     "CONTAINS": "CONTAINS(ward, 'A')",
@@ -285,12 +304,15 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     "POWER": (2, 2, _power),
     "POW": (2, 2, _power),
     "SQRT": (1, 1, _root),
+    **{name: (1, 1, _logarithm(name)) for name in curves.LOGARITHMS},
+    "EXP": (1, 1, _exponential),
     **{name: (1, 1, _case_of("upper")) for name in ("UPPER", "UCASE")},
     **{name: (1, 1, _case_of("lower")) for name in ("LOWER", "LCASE")},
     "TRIM": (1, 1, _trim),
     **dict.fromkeys(LENGTHS, (1, 1, _length)),
     **dict.fromkeys(("SUBSTR", "SUBSTRING"), (2, 3, _substring)),
     "LEFT": (2, 2, _first_characters),
+    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE"), (2, 2, _regular)),
     "CONCAT": (1, _MANY, _concat),
     **dict.fromkeys(("STARTS_WITH", "STARTSWITH", "PREFIX"), (2, 2, _search(strings.starts_with))),
     **dict.fromkeys(("ENDS_WITH", "ENDSWITH", "SUFFIX"), (2, 2, _search(strings.ends_with))),
@@ -350,7 +372,13 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         "ISODOW(came_on)   is 1 on Monday and 7 on Sunday",
     ),
     (
-        {"LN", "LOG", "LOG2", "LOG10", "EXP", "SIN", "COS", "TAN"},
+        {"LOG"},
+        "DP705",
+        "engines disagree on its base.",
+        "LN(x)   or   LOG10(x)",
+    ),
+    (
+        {"SIN", "COS", "TAN"},
         "DP705",
         "engines return different last digits for such functions.",
         "BUCKET(x, 1, 10, 100, 1000) groups by size",
@@ -406,7 +434,6 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         {
             "SKEWNESS",
             "KURTOSIS",
-            "GEOMEAN",
             "PRODUCT",
             "ENTROPY",
         },

@@ -281,6 +281,11 @@ def _like(scalar: Scalar, node: exp.Expression) -> Term:
     return build.logic("not", [matches]) if node.args.get("negate") else matches
 
 
+def _regular(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression")
+    return compare.regular(scalar.operand(node.this), scalar.term(node.expression))
+
+
 def _ilike(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression", "negate")
     text, pattern = scalar.operand(node.this), scalar.term(node.expression)
@@ -380,6 +385,7 @@ _HANDLERS: dict[type[exp.Expression], Handler] = {
     exp.In: _in,
     exp.Between: _between,
     exp.Like: _like,
+    exp.RegexpLike: _regular,
     exp.ILike: _ilike,
     exp.Case: _case,
     exp.If: _if,

@@ -118,7 +118,10 @@ class SelectedRows:
     def restrict(self, at: tuple[str, str], values: tuple[Any, ...]) -> None:
         """Record that a column has only these values."""
         before = self.known.get(at)
-        self.known[at] = values if before is None else tuple(value for value in before if value in values)
+        if before is not None:
+            among = set(values)
+            values = tuple(value for value in before if value in among)
+        self.known[at] = values
 
     def facts(self) -> Facts:
         """What is publicly known of the rows."""

@@ -5,6 +5,7 @@ regression lines, geometric means, and whether a condition is ever true.
     COVAR_POP(y, x)    AVG((x − m)(y − n)) − (AVG(x) − m)(AVG(y) − n)      m, n: the middles of the bounds
     CORR(y, x)         COVAR_POP(y, x) / √(VAR_POP(x) · VAR_POP(y))
     VAR_SAMP(x)        VAR_POP(x) · (1 + 1 / (n − 1))
+    GEOMEAN(x)         EXP(AVG(LN(x)))
     BOOL_OR(c)         COUNT_IF(c) is above 0, with 95 % confidence
 
 As in SQL, statistics of two columns read the rows in which neither is NULL.
@@ -23,7 +24,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.tables.ask import build
+from discreet.tables.ask import build, curves
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.sql.aggregates import (
@@ -33,7 +34,7 @@ from discreet.tables.ask.sql.aggregates import (
     filter_operand,
     short_name,
 )
-from discreet.tables.ask.sql.refuse import question_error
+from discreet.tables.ask.sql.refuse import node_text, question_error
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.data.expr import Expr, IsNull, Not
 from discreet.tables.data.types import NUMBER, TRUTH
@@ -252,6 +253,14 @@ def _products(parts: _Parts) -> ReleasedOperation:
     return _apply("*", pair.rows, pair.covariance)
 
 
+def _geometric_mean(parts: _Parts) -> ReleasedOperation:
+    x = parts.one()
+    logarithm = _Operand(
+        build.on_grid(curves.logarithm(x.of, operand=node_text(parts.call.only_argument()))), f"ln_{x.name}"
+    )
+    return _apply("exp", parts.mean(logarithm))
+
+
 def _ever(parts: _Parts) -> ReleasedOperation:
     return _apply("surely", parts.rows(parts.truth()))
 
@@ -265,6 +274,7 @@ def _always(parts: _Parts) -> ReleasedOperation:
 _TRUTHS = {"BOOL_OR", "LOGICAL_OR", "BOOL_AND", "LOGICAL_AND", "EVERY"}
 _MAKERS: dict[str, Callable[[_Parts], ReleasedExpression]] = {
     **dict.fromkeys(("VAR_SAMP", "VARIANCE_SAMP"), _variance_of_sample),
+    **dict.fromkeys(("GEOMEAN", "GEOMETRIC_MEAN"), _geometric_mean),
     "STDDEV_SAMP": _deviation_of_sample,
     "COVAR_POP": _covariance,
     "COVAR_SAMP": _covariance_of_sample,
