@@ -201,9 +201,11 @@ def _peers(python: str | None, answers: str | None) -> dict[tuple, str]:
     """The errors of the peers, with the CPU seconds that they took; of an earlier run, or of a new one."""
     if python is None and answers is None:
         return {}
-    done = subprocess.run(
-        [python, str(HERE / "peers" / "streams_jax_privacy.py")], capture_output=True, text=True, check=True
-    )
+    if answers is not None:
+        text = Path(answers).read_text(encoding="utf-8")
+    else:
+        script = str(HERE / "peers" / "streams_jax_privacy.py")
+        text = subprocess.run([str(python), script], capture_output=True, text=True, check=True).stdout
     return {
         (
             one["periods"],
@@ -211,7 +213,7 @@ def _peers(python: str | None, answers: str | None) -> dict[tuple, str]:
             one["apart"],
             one["name"],
         ): f"{_pair(one['errors'])} ({one['seconds']:.0f} s)"
-        for one in json.loads(done.stdout)
+        for one in json.loads(text)
     }
 
 
