@@ -34,6 +34,7 @@ from discreet.cli.report import print_json
 from discreet.cli.statement import FORMATS, pages
 from discreet.cli.terminal import console, print_rows, print_table, working
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 
 if TYPE_CHECKING:
     from discreet.cli.releases import ReleaseFile, TableJob
@@ -121,7 +122,7 @@ def _write_all(statement: Statement, answers: dict[Path, Answer], target: Path) 
     return list(statements)
 
 
-def _table_facts(job: TableJob, answer: Answer, files: list[Path]) -> dict[str, Any]:
+def _table_facts(job: TableJob, answer: Answer, files: list[Path]) -> JsonObject:
     return {
         "name": job.name,
         "rows": len(answer),

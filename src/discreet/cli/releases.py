@@ -6,8 +6,8 @@
     [[stream]]               a question that is published again every period: see `release_streams.py`
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
-A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand in comments before the question,
-such as `-- epsilon = 0.1`.
+A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand
+in comments before the question, such as `-- epsilon = 0.1`.
 
 **Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403.
 What each table costs is known before anything is drawn; an error that needs a first answer to know
@@ -20,6 +20,7 @@ import itertools
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -67,7 +68,7 @@ class ReleaseFile:
     ledger: str | None
     who: dict[str, str | None]
     tables: tuple[TableRequest, ...]
-    declared: dict[str, object] = field(default_factory=dict)
+    declared: Mapping[str, object] = field(default_factory=dict)
     streams: tuple[StreamSection, ...] = ()
 
     def jobs(self, session: Session) -> list[TableJob]:
@@ -180,7 +181,7 @@ def _table_text(path: Path) -> str:
     return "\n".join(["", "[[table]]", *name, *keys, f"sql = {sql}"])
 
 
-def _check_declared(section: Any) -> dict[str, object]:
+def _check_declared(section: Any) -> Mapping[str, object]:
     """What a person says for the statement; refused before anything is spent."""
     from discreet.ledger.registry import validate_declared
 

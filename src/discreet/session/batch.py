@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch: many questions, all of them answered or none. `Session.release_batch` states the guarantee.
+"""A batch: many questions, all of them answered or none. `Session.release_batch` states the
+guarantee.
 
-Why it holds is the order: compile everything (one refused question stops the batch), then settle it all at once
-(`account.settle`). A process that is stopped before everything is stored has shown nothing, so asking again with the same
-keys draws for the same charge. An error is shown and may depend on what was drawn, so it is stored as the answer of every
-question in the batch.
+Why it holds is the order: compile everything (one refused question stops the batch), then settle it
+all at once (`account.settle`). A process that is stopped before everything is stored has shown
+nothing, so asking again with the same keys draws for the same charge. An error is shown and may
+depend on what was drawn, so it is stored as the answer of every question in the batch.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def _cost_unknown_error(what: str, fix: str) -> BadParameter:
 def _compile_all(
     compiler: QuestionCompiler, questions: list[tuple[Question, Spend]]
 ) -> tuple[list[TableMechanism], str]:
-    """One mechanism for each question, and what was paid before: the choice of at_most="auto", if it was due."""
+    """One mechanism for each question, and what was paid before: the choice of at_most="auto", if
+    it was due.
+    """
     first_spend = questions[0][1]
     bound, _ = compiler.bound_or_assumed()
     # A question that is refused is refused here, before anything is charged.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Session: questions to one data set, charged to one ledger. The package docstring states the guarantee."""
+"""Session: questions to one data set, charged to one ledger. The package docstring states the
+guarantee.
+"""
 
 from __future__ import annotations
 
@@ -67,19 +69,21 @@ _QUESTION_MODULES = (
 class Session(StreamMethods):
     """Questions to one data set, charged to one ledger.
 
-    `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
-    account in memory and forgets it at the end: good for trying things out, and `describe` says so. `analyst`, `project` and
-    `purpose` are written into the ledger with every charge. With a `response_time`, such as "2s", every question returns that
-    long after it was asked; `discreet.session.response` states what this hides.
+    `limit` may be left out if the ledger exists or the description has a [budget]. Without a
+    `ledger` the session keeps its account in memory and forgets it at the end: good for trying
+    things out, and `describe` says so. `analyst`, `project` and `purpose` are written into the
+    ledger with every charge. With a `response_time`, such as "2s", every question returns that long
+    after it was asked; `discreet.session.response` states what this hides.
 
-    **Guarantee.** Every answer is charged to the ledger before anything is drawn, and nothing is given back. All answers that
-    the ledger admits together keep the guarantee of its limit, however the questions were chosen.
+    **Guarantee.** Every answer is charged to the ledger before anything is drawn, and nothing is
+    given back. All answers that the ledger admits together keep the guarantee of its limit, however
+    the questions were chosen.
 
-    Why it holds: the limit is a privacy filter (Rogers et al. 2016; Whitehouse et al. 2023), and the order of the steps is
-    charge, draw, store, show.
+    Why it holds: the limit is a privacy filter (Rogers et al. 2016; Whitehouse et al. 2023), and
+    the order of the steps is charge, draw, store, show.
 
-    What would break it: a second session on the same people with another ledger; a description that is not true; anything
-    else that was computed from the rows and shared.
+    What would break it: a second session on the same people with another ledger; a description that
+    is not true; anything else that was computed from the rows and shared.
 
     >>> import discreet as dp
     >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -121,7 +125,7 @@ class Session(StreamMethods):
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
 
-    # --- asking --------------------------------------------------------------------------------------
+    # --- asking -----------------------------------------------------------------------------------
 
     @check.arguments
     @at_response_time
@@ -140,11 +144,13 @@ class Session(StreamMethods):
     ) -> Answer:
         """The answer to a question in SQL; each `?` in it stands for one of `parameters`.
 
-        State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
-        "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
-        give the same answer at no further cost. `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
+        State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error`
+        that you need ("±50", "±2 %"); with an error, `epsilon` is the most that it may cost. `key`
+        makes a retry safe: the same key and question give the same answer at no further cost.
+        `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
 
-        **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused question costs nothing.
+        **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused
+        question costs nothing.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -201,7 +207,8 @@ class Session(StreamMethods):
 
         The cost of a question is stated as in `sql`. A mechanism costs its own guarantee.
 
-        **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of the data set.
+        **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of
+        the data set.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -232,17 +239,21 @@ class Session(StreamMethods):
         *,
         after_each: Callable[[], object] = lambda: None,
     ) -> dict[str, Answer]:
-        """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
+        """The answers to many questions, all of them or none.
+
+        `questions` is `{key: (question or SQL, {"epsilon": 0.1}), …}`.
 
         `after_each` is called after each answer that was drawn, for a progress bar.
 
-        **Guarantee.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
-        one is refused, or the batch does not fit the limit, nothing is charged and nothing is drawn. All answers are stored before
-        any is shown. Asking again with the same keys, also after a crash, gives the same answers at no further cost.
+        **Guarantee.** Every question is compiled, and all of them are charged in one transaction,
+        before the first is drawn. If one is refused, or the batch does not fit the limit, nothing
+        is charged and nothing is drawn. All answers are stored before any is shown. Asking again
+        with the same keys, also after a crash, gives the same answers at no further cost.
 
-        Why a retry is free: a draw that was not stored was shown to nobody, so there is one visible answer for each charge
-        (`discreet.ledger.turn`). Only where at_most="auto" is not chosen yet, that choice is charged and drawn before the rest,
-        which depends on it. It does not start if the rest would not fit, and it serves every later question.
+        Why a retry is free: a draw that was not stored was shown to nobody, so there is one visible
+        answer for each charge (`discreet.ledger.turn`). Only where at_most="auto" is not chosen
+        yet, that choice is charged and drawn before the rest, which depends on it. It does not
+        start if the rest would not fit, and it serves every later question.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -311,7 +322,8 @@ class Session(StreamMethods):
 
         The question is an expression or SQL, with or without `EXPLAIN PRIVACY` before it.
 
-        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the rows are.
+        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the
+        rows are.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -340,12 +352,38 @@ class Session(StreamMethods):
         return replace(preview, notes=(*notes, *preview.notes))
 
     @check.arguments
+    def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
+        """Answers to overlapping questions as one: each number once, by generalised least squares.
+
+        The questions must ask for the same counts and sums of the same rows, by keys of their own: a table by sex and a
+        later one by sex and race. `complete` names keys of which every row has one of the listed values, as you know and
+        the library does not; then the table by sex and race also tells about the total.
+
+        **Guarantee.** Free: only released numbers are read. The intervals hold if the answers are about the same rows with
+        the same contribution bounds.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> once = session.release(adult.group_by("sex").count(), rho=0.1)
+        >>> more = session.release(adult.group_by("sex", "race").count(), rho=0.1)
+        >>> merged = session.combine(once, more, complete=("race",))
+        >>> len(merged)
+        12
+        """
+        from discreet.session.combining import combine_released
+
+        return combine_released(self.data, answers, complete)
+
+    @check.arguments
     def bound_guarantee(
         self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee | None:
-        """The guarantee of the private choice of at_most="auto", which the first question at this cost pays for.
+        """The guarantee of the private choice of at_most="auto", which the first question at this
+        cost pays for.
 
-        None if there is no choice to make: the description states the bound, or it was chosen before.
+        None if there is no choice to make: the description states the bound, or it was chosen
+        before.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -358,10 +396,11 @@ class Session(StreamMethods):
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
-        """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own. Pay before you draw.
+        """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own.
+        Pay before you draw.
 
-        **Guarantee.** The charge is on disk when this returns. That the draw keeps the guarantee is your claim; statements
-        mark it as asserted.
+        **Guarantee.** The charge is on disk when this returns. That the draw keeps the guarantee is
+        your claim; statements mark it as asserted.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -373,7 +412,8 @@ class Session(StreamMethods):
 
     @check.arguments
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
-        """The answer stored under a key of this session's analyst, or None; a key of another question is refused.
+        """The answer stored under a key of this session's analyst, or None; a key of another
+        question is refused.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -383,12 +423,14 @@ class Session(StreamMethods):
         """
         return self._account.find(key, question, guarantee)
 
-    # --- the account ---------------------------------------------------------------------------------
+    # --- the account ------------------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """What is spent and what remains of the limit, or of the allocation of this session's analyst or project.
+        """What is spent and what remains of the limit, or of the allocation of this session's
+        analyst or project.
 
-        See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question may cost.
+        See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question
+        may cost.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -415,9 +457,11 @@ class Session(StreamMethods):
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
     def statement(self, *, declared: Mapping[str, object] | None = None) -> Statement:
-        """A privacy statement: what was guaranteed and what was released, for those who must answer for it.
+        """A privacy statement: what was guaranteed and what was released, for those who must answer
+        for it.
 
-        `declared` holds what only a person knows, by the fields of the registry of deployments: see `Statement.of`.
+        `declared` holds what only a person knows, by the fields of the registry of deployments: see
+        `Statement.of`.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
