@@ -66,7 +66,9 @@ def _table_row(table: Table) -> tuple[Value, ...]:
 
 
 def _column_row(column: Column, table: Table) -> tuple[Value, ...]:
-    bounds = "" if column.bounds is None else f"{column.bounds[0]} to {column.bounds[1]}"
+    bounds = "auto" if column.auto else ""
+    if column.bounds is not None:
+        bounds = f"{column.bounds[0]} to {column.bounds[1]}"
     values = [str(value) for value in column.values or ()]
     more = f", … ({len(values)} values)" if len(values) > _MOST_VALUES else ""
     remark = "privacy unit" if column.name == table.unit else ""
