@@ -15,6 +15,9 @@ from scipy.special import ndtri
 from discreet import plot, privacy
 from discreet.mechanisms import Gaussian, Laplace, smooth
 from discreet.plot.canvas import GREY, axes_for, finish, style, upper_bound_text
+from discreet.tables.workloads.objectives import plan_noise
+from discreet.tables.workloads.residuals import ResidualSystem, closure_of
+from discreet.tables.workloads.strategies import gram_of, optimal_strategy
 
 HERE = Path(__file__).parent
 #: The four mechanisms of the notes, each with ε = 1 or δ = 0.1 or both.
@@ -65,6 +68,47 @@ def draw(folder: Path = HERE) -> None:
     plot.save(FOUR, folder / "roc-four.svg", kind="roc")
     plot.save(trimmed_mean(), folder / "smooth-trimmed-mean.svg")
     plot.save(sample_size(), folder / "sample-size.svg")
+    plot.save(many_tables(), folder / "many-tables.svg")
+
+
+def many_tables() -> Any:
+    """The error of many tables at one cost: each by itself, and together; and of ranges of an ordered key."""
+    first = axes_for(None, (9.0, 4.0))
+    figure = first.figure
+    first.remove()
+    left, right = figure.subplots(1, 2)
+    keys = range(1, 9)
+    sizes = [(2, 5, 16, 2, 3, 4, 2, 6)[:many] for many in keys]
+    plans = [plan_noise(ResidualSystem(each, closure_of([tuple(range(len(each)))]))) for each in sizes]
+    together = [(plan.value / 2 ** len(each)) ** 0.5 for plan, each in zip(plans, sizes, strict=True)]
+    curves = {"each by itself": [2 ** (many / 2) for many in keys], "together": together}
+    for number, (name, errors) in enumerate(curves.items()):
+        left.plot(list(keys), errors, label=name, **style(number))
+    left.set(
+        yscale="log", xlabel="keys of the cube", ylabel="deviation of a cell, for 2ρ = 1", title="A cube"
+    )
+    told = f"With eight keys, 256 tables: {curves['each by itself'][-1]:.1f} and {together[-1]:.1f}."
+    finish(left, "The error of a cube against the number of its keys", told)
+    left.legend(frameon=False, fontsize="small")
+    values = (4, 8, 16, 32, 64, 128)
+    best = {
+        kind: [optimal_strategy(gram_of({kind: 1.0}, n)).value ** 0.5 for n in values]
+        for kind in ("ranges", "prefixes")
+    }
+    lengths = [(n + 2) / 3 for n in values]
+    lines = {
+        "ranges, from single values": [length**0.5 for length in lengths],
+        "ranges, together": best["ranges"],
+    }
+    lines["running totals, together"] = best["prefixes"]
+    for number, (name, errors) in enumerate(lines.items()):
+        right.plot(values, errors, label=name, **style(number))
+    right.set(xscale="log", xlabel="values of the key", title="An ordered key")
+    right.xaxis.set_major_formatter("{x:g}")
+    told = f"With 128 values: {lines['ranges, from single values'][-1]:.1f} and {best['ranges'][-1]:.1f}."
+    finish(right, "The error of ranges against the number of values", told)
+    right.legend(frameon=False, fontsize="small")
+    return figure
 
 
 def trimmed_mean() -> Any:

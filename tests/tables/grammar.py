@@ -66,6 +66,11 @@ class Grammar:
                 "ward <> 'B'",
                 "note IS NULL",
                 "note LIKE 'a%'",
+                "note ILIKE '%A'",
+                "STARTS_WITH(note, 'a')",
+                "CONTAINS(CONCAT(note, ward), 'A')",
+                "ENDS_WITH(LOWER(note), 'b')",
+                "patient_id IS NOT NULL",
                 "REGEXP_MATCHES(note, '^a[b-x]?|%$')",
                 "ward IN ('A', 'C')",
                 "days NOT IN (1, 2)",
@@ -106,6 +111,7 @@ class Grammar:
         plain = self.one(
             "COUNT(*)",
             "COUNT(note)",
+            "COUNT(patient_id)",
             "COUNT(DISTINCT patient_id)",
             f"SUM({inner})",
             f"AVG({inner})",
@@ -135,9 +141,25 @@ class Grammar:
             "visits LEFT JOIN wards ON visits.ward = wards.ward",
             "wards JOIN visits ON note = wards.ward AND beds > 10",
             "visits JOIN labs USING (patient_id)",
+            "visits LEFT JOIN labs ON visits.patient_id = labs.patient_id AND value > 0",
+            "visits FULL JOIN labs USING (patient_id)",
+            "visits ANTI JOIN labs USING (patient_id)",
+            "visits LEFT JOIN (SELECT patient_id, COUNT(*) AS n, MAX(value) AS top FROM labs GROUP BY patient_id) AS g"
+            " ON visits.patient_id = g.patient_id",
+            "(SELECT *, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY days) AS place,"
+            " LAG(days) OVER (PARTITION BY patient_id ORDER BY day) AS before FROM visits) AS t",
+            f"(SELECT * FROM visits UNION ALL SELECT * FROM visits WHERE {self.condition(1)}) AS t",
             "visits JOIN labs ON visits.patient_id = labs.patient_id AND labs.ward = visits.ward AND value > days",
             f"(SELECT *, days + 1 AS later FROM visits WHERE {self.condition(1)}) AS t",
             "visits CROSS JOIN labs" if self.chance.random() < self.slips else "visits",
+        )
+
+    def match(self):
+        return self.one(
+            "visits.patient_id IN (SELECT patient_id FROM labs WHERE value > 0)",
+            "visits.patient_id NOT IN (SELECT patient_id FROM labs)",
+            "EXISTS (SELECT * FROM labs AS l WHERE l.patient_id = visits.patient_id AND l.value < visits.cost)",
+            "labs.patient_id IS NULL",
         )
 
     def question(self):
@@ -146,6 +168,7 @@ class Grammar:
         text = f"SELECT {', '.join(shown)} FROM {self.rows()}"
         if self.chance.random() < 0.6:
             text += f" WHERE {self.condition()}"
+            text += self.one("", "", "", f" AND {self.match()}")
         if keys:
             text += f" GROUP BY {', '.join(keys)}"
         if self.chance.random() < 0.2:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 _FOLDER = "discreet-demo"
 #: The questions: in words, in SQL, and their cost.
 QUESTIONS: tuple[tuple[str, str, QuestionCost], ...] = (
-    ("How many people?", "SELECT sex, COUNT(*) FROM adult GROUP BY sex", {"epsilon": 0.05}),
+    (
+        "How many people? A total and its parts in one release: they add up.",
+        "SELECT sex, COUNT(*) FROM adult GROUP BY CUBE (sex)",
+        {"epsilon": 0.05},
+    ),
     (
         "How long do they work? The bounds of a mean are in the description.",
         "SELECT education, AVG(hours_per_week) AS hours FROM adult GROUP BY education ORDER BY hours DESC LIMIT 5",
@@ -116,7 +120,7 @@ def _ask(number: int, session: Session) -> Answer:
 def _print_table(answer: Answer) -> None:
     """Keys, and each noisy number with its 95% confidence interval."""
     for row in list(answer)[:_SHOWN]:
-        keys = "".join(f"{row[key]!s:<20}" for key in answer.keys)
+        keys = "".join(f"{'–' if row[key] is None else row[key]!s:<20}" for key in answer.keys)
         _print_line(keys + "".join(_with_interval(row, name) for name in answer.columns))
     if answer.suppressed:
         _print_line(answer.suppressed)

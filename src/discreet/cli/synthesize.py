@@ -32,6 +32,9 @@ BinWords = Annotated[
     list[str] | None,
     options.option("--bins", "COLUMN=N", "Intervals of a column: age=10, or edges: age=18:30:65."),
 ]
+Method = Annotated[
+    str, options.option("--method", "METHOD", "mixture, or aim: slower, and better for training models.")
+]
 Check = Annotated[
     str, options.option("--check", "SHARE", "The share of the budget that measures the copy; 0 for none.")
 ]
@@ -60,6 +63,7 @@ def synthesize(
     delta: asking.Delta = None,
     rho: asking.Rho = None,
     check: Check = "0.01",
+    method: Method = "mixture",
     rows: Rows = None,
     seed: Seed = "0",
     ledger: asking.LedgerFile = None,
@@ -94,6 +98,7 @@ def synthesize(
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
             bins=_parse_bins(bins or []),
             check=share,
+            method=method,
             key=key,
             epsilon=stated.get("epsilon"),
             delta=stated.get("delta"),

@@ -266,6 +266,7 @@ class Session(StreamMethods):
         *,
         columns: Sequence[str] | None = None,
         bins: Mapping[str, Bins] | None = None,
+        method: str = "mixture",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -275,7 +276,8 @@ class Session(StreamMethods):
         """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
 
         By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
-        column, or their edges. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
+        column, or their edges. The `method` "aim" measures tables that it chooses round after round; it takes longer and is
+        better for training models. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
         The cost needs a delta, or is stated as `rho`.
 
         **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
@@ -289,7 +291,7 @@ class Session(StreamMethods):
         """
         from discreet.session.synthesis import make_copy
 
-        request = {"columns": columns, "bins": bins, "check": check}
+        request = {"columns": columns, "bins": bins, "check": check, "method": method}
         return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
 
     @check.arguments
@@ -336,6 +338,30 @@ class Session(StreamMethods):
         closing = self._account.closing_notes(mechanism.guarantee)
         notes = [note for note in (first, assumed, *closing) if note]
         return replace(preview, notes=(*notes, *preview.notes))
+
+    @check.arguments
+    def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
+        """Answers to overlapping questions as one: each number once, by generalised least squares.
+
+        The questions must ask for the same counts and sums of the same rows, by keys of their own: a table by sex and a
+        later one by sex and race. `complete` names keys of which every row has one of the listed values, as you know and
+        the library does not; then the table by sex and race also tells about the total.
+
+        **Guarantee.** Free: only released numbers are read. The intervals hold if the answers are about the same rows with
+        the same contribution bounds.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> once = session.release(adult.group_by("sex").count(), rho=0.1)
+        >>> more = session.release(adult.group_by("sex", "race").count(), rho=0.1)
+        >>> merged = session.combine(once, more, complete=("race",))
+        >>> len(merged)
+        12
+        """
+        from discreet.session.combining import combine_released
+
+        return combine_released(self.data, answers, complete)
 
     @check.arguments
     def bound_guarantee(

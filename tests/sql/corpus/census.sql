@@ -250,3 +250,12 @@ SELECT sex, marital, COUNT(*) AS n FROM census GROUP BY CUBE (sex, marital);
 
 -- Two sets of groups
 SELECT sex, race, COUNT(*) AS n FROM census GROUP BY GROUPING SETS ((sex), (race));
+
+-- Logarithm
+SELECT AVG(LN(income + 1)) AS mean FROM census;
+
+-- Geometric mean
+SELECT EXP(AVG(LN(CLAMP(wage, 1, 100)))) AS g FROM census;
+
+-- Regular expression
+SELECT COUNT(*) AS n FROM census WHERE REGEXP_MATCHES(education, '^(B|D)');

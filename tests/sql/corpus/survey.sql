@@ -104,7 +104,7 @@ SELECT AVG(CASE WHEN a.party <> b.party THEN 1.0 ELSE 0.0 END) AS share FROM wav
 
 -- Both waves below each other
 SELECT wave, AVG(satisfaction) AS mean FROM (
-  SELECT respondent, 1 AS wave, satisfaction FROM wave1 UNION ALL SELECT respondent, 2 AS wave, satisfaction FROM wave2
+  SELECT respondent, 1 AS wave, satisfaction FROM wave1 UNION ALL SELECT respondent, 2, satisfaction FROM wave2
 ) AS w GROUP BY wave;
 
 -- Everybody who answered at least once
@@ -171,3 +171,6 @@ SELECT gender, votes, COUNT(*) AS n FROM wave1 GROUP BY CUBE (gender, votes);
 
 -- Subtotals by age
 SELECT age_group, gender, AVG(trust) AS mean FROM wave1 GROUP BY ROLLUP (age_group, gender);
+
+-- Comments by a regular expression
+SELECT COUNT(*) AS n FROM wave1 WHERE REGEXP_MATCHES(comment, 'oo');

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from discreet.tables.synthetic.mixture import Mixture
-from discreet.tables.synthetic.sample import condition_mixture, sample_mixture
+from discreet.tables.synthetic.sample import restrict_rows, sample_rows
 from discreet.tables.synthetic.stream import SeededStream
 
 MIXTURE = Mixture(
@@ -47,7 +47,7 @@ def test_the_stream_never_changes():
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 1_000])
 def test_columns_are_stratified(rows):
     for seed in range(20):
-        codes = sample_mixture(MIXTURE, rows, seed)
+        codes = sample_rows(MIXTURE, rows, seed)
         assert codes.shape == (rows, 2)
         for column in (0, 1):
             counts = np.bincount(codes[:, column], minlength=MIXTURE.sizes[column])
@@ -63,7 +63,7 @@ def test_inside_a_component_columns_are_independent():
     single = Mixture(np.array([1.0]), (np.array([[0.4, 0.6]]), np.array([[0.2, 0.3, 0.5]])))
     total = np.zeros((2, 3))
     for seed in range(200):
-        total += table(sample_mixture(single, 500, seed))
+        total += table(sample_rows(single, 500, seed))
     expected = 100_000 * single.table((0, 1))
     # Margins are fixed, so two degrees of freedom remain; the threshold has a chance of 1e-9, and seeds are fixed.
     assert ((total - expected) ** 2 / expected).sum() < chi2.isf(1e-9, 2)
@@ -73,17 +73,17 @@ def test_inside_a_component_columns_are_independent():
 
 
 def test_seeds():
-    one, again, other = (sample_mixture(MIXTURE, 100, seed) for seed in (3, 3, 4))
+    one, again, other = (sample_rows(MIXTURE, 100, seed) for seed in (3, 3, 4))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
 
 
 def test_conditions_are_bayes_rule():
     allowed = {1: np.array([1.0, 0.0, 0.5])}
-    conditioned, share = condition_mixture(MIXTURE, allowed)
+    conditioned, share = restrict_rows(MIXTURE, allowed)
     joint = MIXTURE.table((0, 1)) * allowed[1]
     assert share == pytest.approx(joint.sum())
     assert np.allclose(conditioned.table((0, 1)), joint / joint.sum())
-    impossible, share = condition_mixture(MIXTURE, {0: np.array([1.0, 0.0]), 1: np.array([0.0, 0.0, 0.0])})
+    impossible, share = restrict_rows(MIXTURE, {0: np.array([1.0, 0.0]), 1: np.array([0.0, 0.0, 0.0])})
     assert share == 0
     assert np.isfinite(impossible.table((0, 1))).all()

@@ -59,7 +59,7 @@ def apply(op: str, left: Answer, right: Answer) -> Answer:
     unmatched = len(left) - len(rows) + len(right) - len(set(others))
     notes = (_unmatched_note(unmatched),) if unmatched else ()
     groups = tuple(left.groups[row] for row in rows)
-    return replace(_joint_answer([left, right], notes), groups=groups, columns=columns)
+    return replace(joint_answer([left, right], notes), groups=groups, columns=columns)
 
 
 def _unmatched_note(count: int) -> str:
@@ -100,7 +100,7 @@ def average(answers: Sequence[Answer]) -> Answer:
         columns[name] = column_of_nodes(nodes, column.text, whole=False, nonnegative=column.nonnegative)
         columns[name] = replace(columns[name], whole=column.whole)
     return replace(
-        _joint_answer(answers, ("Each number is a weighted mean of several releases of it.",)),
+        joint_answer(answers, ("Each number is a weighted mean of several releases of it.",)),
         columns=columns,
     )
 
@@ -227,11 +227,11 @@ def stack(answers: Sequence[Answer]) -> Answer:
 
     groups = tuple(group for answer in answers for group in answer.groups)
     return replace(
-        _joint_answer(answers, ()), groups=groups, columns={name: below(name) for name in first.columns}
+        joint_answer(answers, ()), groups=groups, columns={name: below(name) for name in first.columns}
     )
 
 
-def _joint_answer(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
+def joint_answer(answers: Sequence[Answer], notes: Sequence[str]) -> Answer:
     """The first answer, with the questions, the notes and the guarantee of all of them."""
     releases = {
         str(answer.receipt) if answer.receipt is not None else id(answer): answer for answer in answers

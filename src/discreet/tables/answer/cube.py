@@ -13,11 +13,12 @@ exact number with probability 95 % over the noise, on its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from discreet.json_types import JsonObject
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
 from discreet.tables.answer.frames import plain_value, value_of
-from discreet.tables.answer.measured import Measured, measured_of_dict
+from discreet.tables.answer.linear import CellNoise, Form
+from discreet.tables.answer.measured import Measured, MeasuredNumber, measured_of_dict
 from discreet.tables.answer.noisy import Noisy
 from discreet.tables.data.types import Value
 from discreet.tables.workloads.measurement import Layout
@@ -38,14 +40,71 @@ __all__ = ["CubeAnswer", "CubeTables", "long_answer"]
 
 
 @dataclass(frozen=True, eq=False)
+class CubeNoise:
+    """The noise of some rows of a column of a cube, by their numbers among the rows of all tables."""
+
+    source: CellCovariances
+    column: str
+    rows: tuple[int, ...]
+
+    def form(self, row: int) -> Form:
+        """The noise of one row."""
+        return {CellNoise(self.source.tables.draw, (self.column, self.rows[row]), self.source): 1.0}
+
+    def take(self, rows: Sequence[int]) -> CubeNoise:
+        """The noise of some of the rows."""
+        return replace(self, rows=tuple(self.rows[row] for row in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class CellCovariances:
+    """The covariances of the noises of all rows of the tables of a cube; a cell is a column and a row."""
+
+    tables: CubeTables
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[TableKeys, TableCell]]:
+        return {}
+
+    def _cell(self, row: int) -> tuple[TableKeys, TableCell]:
+        if row not in self._known:
+            at = bisect_right(self.tables.ordered_starts, row) - 1
+            table = self.tables.shape.closure[at]
+            self._known[row] = table, self.tables.shape.cell_at(table, row - self.tables.ordered_starts[at])
+        return self._known[row]
+
+    def covariance(self, one: Hashable, other: Hashable) -> float:
+        """The covariance of the noises of two cells."""
+        (column, row), (beside, place) = cast("tuple[tuple[str, int], tuple[str, int]]", (one, other))
+        readings = self.tables.readings
+        shared = dict(readings[beside])
+        return sum(
+            float(weight * shared[at])
+            * self.tables.measured[at].tables.covariance(self._cell(row)[1], self._cell(place)[1])
+            for at, weight in readings[column]
+            if at in shared
+        )
+
+    def rounding(self, cell: Hashable) -> float:
+        """How far the noise of a cell is from a Gaussian one, at most."""
+        column, row = cast("tuple[str, int]", cell)
+        table, place = self._cell(row)
+        return sum(
+            float(abs(weight)) * self.tables.measured[at].tables.table_rounding(table.categories, place.spans)
+            for at, weight in self.tables.readings[column]
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class CubeTables:
     """The tables of a cube: their shape, the measured numbers, and every row of every table.
 
     `columns` has the noisy columns of all tables of the closure below each other, in the order of
     `shape.closure`. `readings` says of each column that is a sum which measured numbers it is made of,
-    and `counts` names the columns that count rows.
+    and `counts` names the columns that count rows. `draw` tells the noise from that of other draws.
     """
 
+    draw: str
     shape: CubeShape
     measured: tuple[Measured, ...]
     columns: Mapping[str, Noisy]
@@ -60,6 +119,23 @@ class CubeTables:
             starts[self.shape.places(table)] = row, table
             row += self.shape.size(table)
         return starts
+
+    @cached_property
+    def ordered_starts(self) -> list[int]:
+        """The first row of each table, in the order of the closure."""
+        return [start for start, _ in self.starts.values()]
+
+    @cached_property
+    def noisy(self) -> dict[str, Noisy]:
+        """The columns; counts and sums with Gaussian noise know how it is shared."""
+        covariances = CellCovariances(self)
+        is_gaussian = all(isinstance(measured, MeasuredNumber) for measured in self.measured)
+        return {
+            name: replace(column, linear=CubeNoise(covariances, name, tuple(range(len(column.values)))))
+            if is_gaussian and self.readings.get(name)
+            else column
+            for name, column in self.columns.items()
+        }
 
     def rows(self, table: TableKeys) -> range:
         """The rows of one table."""
@@ -94,6 +170,7 @@ class CubeTables:
         """The shape, the measured numbers and the readings, as plain JSON types."""
         shape = self.shape
         return {
+            "draw": self.draw,
             "names": list(shape.names),
             "values": [[plain_value(value) for value in values] for values in shape.values],
             "axes": [axis.to_dict(plain_value) for axis in shape.axes],
@@ -119,7 +196,7 @@ class CubeTables:
         }
         layout = Layout(tuple(axis.axis for axis in axes), shape.system, {})
         measured = tuple(measured_of_dict(each, layout) for each in stored["measured"])
-        return cls(shape, measured, columns, readings, tuple(stored["counts"]))
+        return cls(str(stored["draw"]), shape, measured, columns, readings, tuple(stored["counts"]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +253,7 @@ class CubeAnswer(Answer):
         return Answer(
             tuple(names),
             groups,
-            {name: column.take(rows) for name, column in tables.columns.items()},
+            {name: column.take(rows) for name, column in tables.noisy.items()},
             self.question,
             self.notes,
             self.suppressed,
@@ -200,6 +277,48 @@ class CubeAnswer(Answer):
                 fix=f"use {', '.join(map(repr, tables.readings)) or 'COUNT(*) in the question'}",
             )
         return tables.covariance(column, self.cell_of(one), self.cell_of(other))
+
+    def share_of(self, *names: str, of: Sequence[str] = ()) -> Answer:
+        """A table as shares of a table with fewer keys: `cube.share_of("sex", "race", of=("sex",))`.
+
+        Without `of`, shares of the total. Intervals are those of a quotient, with the noise that both share.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(rho=1))
+        >>> cube = session.release(adult.cube("sex", "race").count(), rho=0.5)
+        >>> [round(share, 2) for share in cube.share_of("sex").columns["count"].values]
+        [0.33, 0.67]
+        """
+        from discreet.tables.answer.cube_views import share_of
+
+        return share_of(self, names, of)
+
+    def sparse(self, min_z: float = 3.0) -> Answer:
+        """The rows with a count or a sum that is at least `min_z` deviations of its noise from 0."""
+        from discreet.tables.answer.cube_views import clear_numbers
+
+        return clear_numbers(self, check.positive(min_z=min_z))
+
+    def nonnegative(self, *, consistent: bool = False) -> Answer:
+        """Without negative counts; with `consistent` every subtotal stays the sum of its parts.
+
+        **Guarantee.** Intervals are those of the released numbers, cut to what is possible.
+        """
+        if not check.flag(consistent=consistent):
+            return super().nonnegative()
+        from discreet.tables.answer.cube_views import consistent_nonnegative
+
+        return consistent_nonnegative(self)
+
+    def whole_numbers(self) -> Answer:
+        """The counts of a rollup or a hierarchy as whole numbers that add up.
+
+        **Guarantee.** Intervals are those of the released numbers, cut to what is possible.
+        """
+        from discreet.tables.answer.cube_views import whole_numbers
+
+        return whole_numbers(self)
 
     def between(self, low: Value, high: Value, where: Mapping[str, Value] | None = None) -> Answer:
         """The counts and sums of the rows whose ordered key is in a range, both ends included.
@@ -288,7 +407,7 @@ def long_answer(cube: CubeAnswer) -> CubeAnswer:
     tables = cube.cube_tables
     shape = tables.shape
     groups = tuple(group for table in shape.shown for group in shape.long_groups(table))
-    columns = dict(tables.columns)
+    columns = tables.noisy
     if len(shape.shown) < len(shape.closure):
         rows = [row for table in shape.shown for row in tables.rows(table)]
         columns = {name: column.take(rows) for name, column in columns.items()}

@@ -192,6 +192,18 @@ class CubeShape:
             padded = (*group, None)
             yield (*(padded[at] for at in order), name)
 
+    def cell_at(self, table: TableKeys, row: int) -> TableCell:
+        """The cell of a row of a table, by its number there."""
+        cells = self.system.cells(table.categories)
+        along, inside = divmod(row, cells)
+        spans = []
+        for nodes in reversed(self.nodes(table)):
+            along, at = divmod(along, len(nodes))
+            spans.append(nodes[at][1])
+        values = np.unravel_index(inside, self.system.shape(table.categories)) if table.categories else ()
+        numbers = dict(zip(table.categories, map(int, values), strict=True))
+        return TableCell(tuple(reversed(spans)), numbers)
+
     def cell(self, values: Mapping[int, Value]) -> TableCell | None:
         """A cell by the values of some places; None if there is no such value."""
         spans = []

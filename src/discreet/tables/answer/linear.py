@@ -13,25 +13,30 @@ most `beta`.
 Why it holds: noises of different draws, groups or places are independent; equal ones are the same
 coordinate and add up in the form. The tail of a sum of independent symmetric unimodal noises grows
 with the absolute weight of each (Birnbaum 1948), which is what makes the cells of `quotient_ends`
-sound.
+sound. Cells of one cube have noises with covariances: their sum is a Gaussian noise, whose deviation is
+a convex function of the weights, so that between two forms it is greatest at one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 from discreet.json_types import JsonObject, JsonValue
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.noise_sums import deviation_of_sum, tail_bound_of_sum
 
 __all__ = [
+    "CellNoise",
     "CombinedNoise",
+    "CorrelatedCells",
     "DrawnNoise",
     "Form",
     "add_forms",
     "deviation",
+    "greatest_half_width",
     "half_width",
     "quotient_ends",
     "scale_form",
@@ -44,6 +49,10 @@ _KINDS: dict[str, type[NoiseDistribution]] = {
 #: Cells of the search for an end of a quotient's interval, the length of the first in half-widths,
 #: and halvings of the last.
 _CELLS, _COARSE, _HALVINGS = 64, 0.25, 4
+#: Of more cells of one cube, covariances are not computed.
+_MANY_CELLS = 64
+#: A margin far above the rounding errors here.
+_SAFE = 1 + 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,27 @@ class NoiseCoordinate:
     distribution: NoiseDistribution
 
 
+class CorrelatedCells(Protocol):
+    """The noises of the cells of many tables, sums of Gaussian noises with known covariances."""
+
+    def covariance(self, one: Hashable, other: Hashable) -> float:
+        """The covariance of the noises of two cells."""
+
+    def rounding(self, cell: Hashable) -> float:
+        """How far the noise of a cell is from a Gaussian one, at most."""
+
+
+@dataclass(frozen=True)
+class CellNoise:
+    """The noise of a cell that has noise in common with other cells of the same draw."""
+
+    draw: str
+    cell: Hashable
+    source: CorrelatedCells = field(compare=False, repr=False)
+
+
 #: The weight of each noise.
-Form: TypeAlias = Mapping[NoiseCoordinate, float]
+Form: TypeAlias = Mapping[NoiseCoordinate | CellNoise, float]
 
 
 @dataclass(frozen=True)
@@ -127,7 +155,7 @@ class CombinedNoise:
 
 def add_forms(*terms: tuple[float, Form]) -> Form:
     """Σ factor · form."""
-    total: dict[NoiseCoordinate, float] = {}
+    total: dict[NoiseCoordinate | CellNoise, float] = {}
     for factor, form in terms:
         for coordinate, weight in form.items():
             total[coordinate] = total.get(coordinate, 0.0) + factor * weight
@@ -141,12 +169,57 @@ def scale_form(form: Form, factor: float) -> Form:
 
 def half_width(form: Form, beta: float) -> float:
     """A number that |Σ weight · noise| exceeds with probability at most β."""
-    return tail_bound_of_sum(((weight, at.distribution) for at, weight in form.items()), beta)
+    return greatest_half_width([form], beta)
+
+
+def greatest_half_width(forms: Sequence[Form], beta: float) -> float:
+    """The same for every form between some forms."""
+    weights: dict[NoiseCoordinate, float] = {}
+    for form in forms:
+        for at, weight in form.items():
+            if isinstance(at, NoiseCoordinate):
+                weights[at] = max(weights.get(at, 0.0), abs(weight))
+    terms = [(weight, at.distribution) for at, weight in weights.items()]
+    parts = [_cells_of(form) for form in forms]
+    spread, rounding = max(part[0] for part in parts), max(part[1] for part in parts)
+    if not spread:
+        return tail_bound_of_sum(terms, beta)
+    if not terms:
+        return (GaussianDistribution(1.0).guess(beta) * spread + rounding) * _SAFE
+    # A Gaussian noise in steps so fine that its own rounding is that of the cells, or next to nothing.
+    step = max(2 * rounding, spread * 2.0**-30)
+    return tail_bound_of_sum([*terms, (step, GaussianDistribution(spread / step))], beta)
 
 
 def deviation(form: Form) -> float:
     """The standard deviation of Σ weight · noise, approximately."""
-    return deviation_of_sum((weight, at.distribution) for at, weight in form.items())
+    independent = deviation_of_sum(
+        (weight, at.distribution) for at, weight in form.items() if isinstance(at, NoiseCoordinate)
+    )
+    return math.hypot(independent, _cells_of(form)[0])
+
+
+def _cells_of(form: Form) -> tuple[float, float]:
+    """The deviation of the cells of cubes in a form, and what rounding adds at most."""
+    draws: dict[str, list[tuple[CellNoise, float]]] = {}
+    for at, weight in form.items():
+        if isinstance(at, CellNoise):
+            draws.setdefault(at.draw, []).append((at, weight))
+    variance = rounding = 0.0
+    for cells in draws.values():
+        rounding += sum(abs(weight) * at.source.rounding(at.cell) for at, weight in cells)
+        if len(cells) > _MANY_CELLS:
+            # Whatever the covariances are, deviations add up at most.
+            variance += (
+                sum(abs(weight) * math.sqrt(at.source.covariance(at.cell, at.cell)) for at, weight in cells)
+                ** 2
+            )
+            continue
+        for place, (one, weight) in enumerate(cells):
+            variance += weight**2 * one.source.covariance(one.cell, one.cell)
+            for other, beside in cells[:place]:
+                variance += 2 * weight * beside * one.source.covariance(one.cell, other.cell)
+    return math.sqrt(max(variance, 0.0)), rounding
 
 
 def quotient_ends(
@@ -205,12 +278,9 @@ def _may_hold(
 ) -> bool:
     """Whether a cell on one side of the estimate may hold a θ of the set."""
     (numerator, form), (denominator, below) = top, bottom
-    widest = {
-        at: max(abs(form.get(at, 0.0) - theta * below.get(at, 0.0)) for theta in (near, far))
-        for at in form.keys() | below.keys()
-    }
+    ends = [add_forms((1.0, form), (-theta, below)) for theta in (near, far)]
     # |S̃ - θÑ| increases away from the estimate, so it is least at the near end.
-    return abs(numerator - near * denominator) <= half_width(widest, beta)
+    return abs(numerator - near * denominator) <= greatest_half_width(ends, beta)
 
 
 def _is_outside_from(start: float, top: tuple[float, Form], bottom: tuple[float, Form], beta: float) -> bool:
@@ -221,12 +291,9 @@ def _is_outside_from(start: float, top: tuple[float, Form], bottom: tuple[float,
     if start == 0 or (numerator / denominator) / start > 1:
         return False
     u = 1 / start
-    widest = {
-        at: max(abs(below.get(at, 0.0)), abs(u * form.get(at, 0.0) - below.get(at, 0.0)))
-        for at in form.keys() | below.keys()
-    }
+    ends = [scale_form(below, -1.0), add_forms((u, form), (-1.0, below))]
     least = min(abs(denominator), abs(u * numerator - denominator))
-    return least > half_width(widest, beta)
+    return least > greatest_half_width(ends, beta)
 
 
 def _kind(noise: NoiseDistribution) -> str:

@@ -6,16 +6,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
-from discreet.tables.answer.linear import CombinedNoise, DrawnNoise
+from discreet.tables.answer.linear import Form
 
-__all__ = ["CONFIDENCE", "Noisy", "Values"]
+__all__ = ["CONFIDENCE", "LinearNoise", "Noisy", "Values"]
 
 CONFIDENCE = 0.95
 #: One value for each group. It is a number, but for MODE; None where nothing can be said.
 Values = tuple[Any, ...]
 Interval = Callable[[float], tuple[Values, Values]]
+
+
+class LinearNoise(Protocol):
+    """The noise of a column whose numbers are the exact ones plus linear forms of noises."""
+
+    def form(self, row: int) -> Form:
+        """The noise of one row."""
+
+    def take(self, rows: Sequence[int]) -> LinearNoise:
+        """The noise of some of the rows."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Noisy:
     nonnegative: bool = False
     interval: Interval | None = field(default=None, compare=False, repr=False)
     together: str = field(default="", compare=False, repr=False)
-    linear: DrawnNoise | CombinedNoise | None = field(default=None, compare=False, repr=False)
+    linear: LinearNoise | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         """The state to pickle: the released numbers, without the function that computes intervals."""

@@ -19,6 +19,7 @@ were read off private rows.
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -312,7 +313,7 @@ class CubeStage:
             if (form := self._moments_form(aggregate)) is not None
         }
         counts = tuple(each.name for each in question.aggregates if each.kind in {"count", "count_of"})
-        return CubeTables(shape, measured, columns, readings, counts)
+        return CubeTables(secrets.token_hex(8), shape, measured, columns, readings, counts)
 
     def _columns(self, measured: Sequence[Measured], table: TableKeys) -> Iterator[dict[str, Noisy]]:
         """The noisy columns of one table, for each combination of rows along the axes."""

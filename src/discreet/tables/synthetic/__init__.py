@@ -7,12 +7,13 @@
     counts.py           the exact tables, from one bounded sum
     measure.py          what is measured, with its noise
     rounds.py           tables of three columns that the model misses
+    aim.py              in place of all pairs: tables that are chosen round after round
     released.py         the released numbers, and how they are stored
-    mixture.py          the model that is fitted to them
+    mixture.py, tree.py   the models that are fitted to them
     sample.py, stream.py   rows from the model, the same on every machine
     copy.py             the copy that users hold
 
-Only `measure.py` and `rounds.py` see what was counted; `mixture.py`, `sample.py` and `copy.py` see released numbers.
+Only `measure.py`, `rounds.py` and `aim.py` see what was counted; `mixture.py`, `tree.py`, `sample.py` and `copy.py` see released numbers.
 """
 
 __all__ = ()

@@ -34,8 +34,9 @@ from discreet.tables.data.types import Value
 from discreet.tables.synthetic.columns import CopiedColumn
 from discreet.tables.synthetic.mixture import Mixture
 from discreet.tables.synthetic.released import ReleasedCounts
-from discreet.tables.synthetic.sample import condition_mixture, sample_mixture
+from discreet.tables.synthetic.sample import RowModel, restrict_rows, sample_rows
 from discreet.tables.synthetic.stream import SeededStream
+from discreet.tables.synthetic.tree import TreeModel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,7 @@ class SyntheticCopy:
     """
 
     released: ReleasedCounts
-    model: Mixture
+    model: RowModel
     quality: CopyQuality | None = None
     question: str = ""
     notes: tuple[str, ...] = ()
@@ -226,13 +227,13 @@ class SyntheticCopy:
                 fix=f"rows={_MOST_ROWS}, seed=0   and then  rows={_MOST_ROWS}, seed=1",
             )
         model, columns = self._model_under({} if where is None else where)
-        codes, stream = sample_mixture(model, count, seed), SeededStream(seed, "values")
+        codes, stream = sample_rows(model, count, seed), SeededStream(seed, "values")
         return {
             column.name: column.decode(codes[:, at], stream.uniform(count))
             for at, column in enumerate(columns)
         }
 
-    def _model_under(self, where: Mapping[str, object]) -> tuple[Mixture, tuple[CopiedColumn, ...]]:
+    def _model_under(self, where: Mapping[str, object]) -> tuple[RowModel, tuple[CopiedColumn, ...]]:
         if not isinstance(where, Mapping):
             raise self._where_error("where must be a mapping from columns to values.")
         if not where:
@@ -242,7 +243,7 @@ class SyntheticCopy:
             place = self._place(name)
             shares[place] = columns[place].shares(wanted)
             columns[place] = columns[place].narrow(wanted)
-        model, share = condition_mixture(self.model, shares)
+        model, share = restrict_rows(self.model, shares)
         if share < _LEAST_SHARE:
             raise self._where_error("the copy has no rows for this condition.")
         return model, tuple(columns)
@@ -277,8 +278,8 @@ class SyntheticCopy:
             raise BadParameter(
                 "DP107",
                 f"no table of {', '.join(map(repr, columns)) or 'no column'} was released.",
-                why="a copy is made from tables of one and two columns, and from those of three that were measured.",
-                fix=f"copy.table({', '.join(map(repr, self.header[:2]))})",
+                why="a copy is made from tables of one and two columns, or from those that were chosen and measured.",
+                fix=f"copy.table({', '.join(map(repr, self.header[: 2 if self.released.has_pairs else 1]))})",
             )
         values, half = found
         sizes = tuple(self.released.sizes[key] for key in keys)
@@ -300,12 +301,15 @@ class SyntheticCopy:
 
     @cached_property
     def _default_codes(self) -> Any:
-        return sample_mixture(self.model, self.rows, seed=0)
+        return sample_rows(self.model, self.rows, seed=0)
 
     def statement(self) -> str:
         """What this copy is, what it protects, how far it is off and what it is not good for, in numbered sentences."""
-        tables = len(self.released.chosen)
-        three = f" and {tables} tables of three columns" if tables else ""
+        count = len(self.released.chosen)
+        three = f" and {count} tables of three columns" if count else ""
+        tables = f"all tables of one and two columns{three}"
+        if not self.released.has_pairs:
+            tables = f"{count} tables of up to three columns"
         sentences = [
             f"A synthetic copy of {len(self.header)} columns: {', '.join(self.header)}.",
             *([] if self.private else ["NOT PRIVATE: drawn from a repeatable source."]),
@@ -314,7 +318,7 @@ class SyntheticCopy:
                 if self.guarantee is None
                 else [f"Guarantee: {short(self.guarantee)} for {self.guarantee.unit}."]
             ),
-            f"Released with noise: all tables of one and two columns{three}. The rest follows from these numbers.",
+            f"Released with noise: {tables}. The rest follows from these numbers.",
             f"Its number of rows, {self.rows:,}, is a released number too.",
             str(self.quality) if self.quality else "How far it is off was not measured.",
             NOT_FOR,
@@ -377,9 +381,10 @@ class SyntheticCopy:
                 raise _unreadable_copy_error("DP402", "it is from a newer version of discreet.")
             columns = tuple(CopiedColumn.from_dict(column) for column in stored["columns"])
             guarantee, quality = stored["guarantee"], stored["quality"]
+            kind = TreeModel if "tables" in stored["model"] else Mixture
             return cls(
                 ReleasedCounts.from_dict(stored["released"], columns),
-                Mixture.from_dict(stored["model"], tuple(column.size for column in columns)),
+                kind.from_dict(stored["model"], tuple(column.size for column in columns)),
                 quality=None if quality is None else CopyQuality(**quality),
                 question=stored["question"],
                 notes=tuple(stored["notes"]),

@@ -91,10 +91,13 @@ def rounded_noise(scale: float, size: int) -> Counts:
 
 
 def choose_table(
-    candidates: Sequence[KeySet], scores: Sequence[int], epsilon: float, reach: UnitReach
+    candidates: Sequence[KeySet], scores: Sequence[int], epsilon: float, reach: UnitReach, weight: int = 1
 ) -> KeySet:
-    """One of the candidates with a great score; a score is an l1 distance of a table of rows, less a public number."""
-    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=reach.l1, candidates=candidates)
+    """One of the candidates with a great score.
+
+    A score is the l1 distance of a table of rows from a public one, times at most `weight`, less a public number.
+    """
+    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=weight * reach.l1, candidates=candidates)
     return cast("KeySet", mechanism.draw(list(scores)))
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from discreet import check as validate
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
@@ -35,6 +37,7 @@ from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.stage import FINE
 from discreet.tables.plan.unit_rows import unit_rows
+from discreet.tables.synthetic.aim import run_aim
 from discreet.tables.synthetic.columns import Bins, CopiedColumn, choose_columns
 from discreet.tables.synthetic.copy import CopyQuality, SyntheticCopy
 from discreet.tables.synthetic.counts import CountedRows, count_tables, counted_rows, exact_cells
@@ -45,17 +48,19 @@ from discreet.tables.synthetic.measure import (
     pair_system,
     rounded_noise,
 )
-from discreet.tables.synthetic.mixture import Mixture, fit_mixture
+from discreet.tables.synthetic.mixture import fit_mixture
 from discreet.tables.synthetic.released import ReleasedCounts
 from discreet.tables.synthetic.rounds import Rounds, tables_of_rounds
-from discreet.tables.synthetic.sample import sample_mixture
-from discreet.tables.synthetic.spending import SynthesisSpending
+from discreet.tables.synthetic.sample import RowModel, sample_rows
+from discreet.tables.synthetic.spending import AimSpending, SynthesisSpending
 from discreet.tables.synthetic.stream import SeededStream
-from discreet.tables.workloads.measurement import Measurement, SparseTable
+from discreet.tables.workloads.measurement import SparseTable
 from discreet.tables.workloads.residuals import KeySet
 
-__all__ = ["SynthesisMechanism", "SynthesisRequest", "compile_synthesis", "synthesis_request"]
+__all__ = ["METHODS", "SynthesisMechanism", "SynthesisRequest", "compile_synthesis", "synthesis_request"]
 
+#: mixture: all pairs at once, and a mixture of products; aim: tables that are chosen round after round, and a graphical model.
+METHODS = ("mixture", "aim")
 #: So many tables are compared when a copy is checked; of more, a public sample.
 _CHECKED_TABLES = 300
 _SEED = 41
@@ -70,6 +75,7 @@ class SynthesisRequest:
     query: Query
     columns: tuple[CopiedColumn, ...]
     check: float
+    method: str = "mixture"
     left_out: tuple[str, ...] = ()
 
     @property
@@ -82,7 +88,7 @@ class SynthesisRequest:
         """What the ledger writes down: the rows, the columns and everything that the copy depends on."""
         rows = self.query.count().text.partition(" FROM ")[2]
         columns = ", ".join(map(_column_text, self.columns))
-        return f"SYNTHESIZE {columns} FROM {rows} [check {self.check:g}]"
+        return f"SYNTHESIZE {columns} FROM {rows} [{self.method}, check {self.check:g}]"
 
 
 def _column_text(column: CopiedColumn) -> str:
@@ -92,7 +98,11 @@ def _column_text(column: CopiedColumn) -> str:
 
 
 def synthesis_request(
-    start: object, columns: Sequence[str] | None, bins: Mapping[str, Bins] | None, check: float
+    start: object,
+    columns: Sequence[str] | None,
+    bins: Mapping[str, Bins] | None,
+    check: float,
+    method: str = "mixture",
 ) -> SynthesisRequest:
     """A request for a copy of the rows of a data set or of a question without keys."""
     query = start.where() if isinstance(start, Dataset | Query) else None
@@ -105,7 +115,9 @@ def synthesis_request(
         )
     question = query.count().question
     chosen, left_out = choose_columns(query, question.rows, columns, {} if bins is None else bins)
-    request = SynthesisRequest(query, chosen, _check_share(check), left_out if columns is None else ())
+    method = validate.choice(METHODS, method=method)
+    left_out = left_out if columns is None else ()
+    request = SynthesisRequest(query, chosen, _check_share(check), method, left_out)
     cells = sum(a * b for a, b in combinations(request.sizes, 2))
     if cells > _MOST_CELLS:
         raise BadParameter(
@@ -140,11 +152,13 @@ class SynthesisMechanism(Mechanism):
         self.stated_delta = spend.delta
         fine = 1 if contribution.one_row_per_unit else FINE
         self.reach = UnitReach(contribution, fine)
-        self.spending = SynthesisSpending.of(
-            spend, request.check, contribution.unit, tables_of_rounds(request.sizes)
-        )
-        self.system = pair_system(request.sizes)
-        self.measurement: Measurement = pair_measurement(self.system, self.spending.pairs, self.reach)
+        self.spending: SynthesisSpending | AimSpending
+        if request.method == "aim":
+            self.spending = AimSpending.of(spend, request.check, contribution.unit)
+        else:
+            self.spending = SynthesisSpending.of(
+                spend, request.check, contribution.unit, tables_of_rounds(request.sizes)
+            )
         self.counted: CountedRows = counted_rows(
             request.query.count().question.rows,
             request.query.table,
@@ -161,18 +175,7 @@ class SynthesisMechanism(Mechanism):
     def draw(self, data: Any) -> SyntheticCopy:
         """The copy; `data` is the data set that was compiled for."""
         cells = exact_cells(data.engine, self.counted)
-        blocks = self.measurement.draw(cells, rounded_noise)
-        released = ReleasedCounts(
-            self.request.columns,
-            self.reach.fine,
-            self.measurement.multipliers,
-            self.measurement.scales,
-            blocks,
-        )
-        if self.spending.tables:
-            released, model = Rounds(cells, self.spending, self.reach).run(released)
-        else:
-            model = fit_mixture(released.pairs())
+        released, model = self._fit(cells)
         model = model.to_single()
         return SyntheticCopy(
             released,
@@ -184,12 +187,26 @@ class SynthesisMechanism(Mechanism):
             private=is_private(),
         )
 
-    def _quality(self, cells: SparseTable, released: ReleasedCounts, model: Mixture) -> CopyQuality | None:
+    def _fit(self, cells: SparseTable) -> tuple[ReleasedCounts, RowModel]:
+        """What is released, and the model that is fitted to it."""
+        columns, spending = self.request.columns, self.spending
+        if isinstance(spending, AimSpending):
+            return run_aim(cells, columns, min(exactly(spending.rho), Fraction(spending.rho)), self.reach)
+        measurement = pair_measurement(pair_system(self.request.sizes), spending.pairs, self.reach)
+        blocks = measurement.draw(cells, rounded_noise)
+        released = ReleasedCounts(
+            columns, self.reach.fine, measurement.multipliers, measurement.scales, blocks
+        )
+        if spending.tables:
+            return Rounds(cells, spending, self.reach).run(released)
+        return released, fit_mixture(released.pairs())
+
+    def _quality(self, cells: SparseTable, released: ReleasedCounts, model: RowModel) -> CopyQuality | None:
         """How far the rows that the copy shows by default are off, in its tables of three columns."""
         if not self.spending.check:
             return None
         rows, sizes = max(0, round(released.total)), self.request.sizes
-        codes = sample_mixture(model, rows, seed=0)
+        codes = sample_rows(model, rows, seed=0)
         copied = SparseTable(codes.astype(np.int64), np.full(rows, self.reach.fine, np.int64))
         sets = checked_tables(sizes)
         exact, synthetic = (count_tables(table, sizes, sets) for table in (cells, copied))
@@ -210,10 +227,14 @@ class SynthesisMechanism(Mechanism):
     def notes(self) -> tuple[str, ...]:
         """What a reader of the copy must know."""
         contribution, columns = self.reach.contribution, self.request.columns
-        three = f", and {self.spending.tables} tables of three" if self.spending.tables else ""
+        followed = "tables of two columns"
+        if isinstance(self.spending, AimSpending):
+            followed = "tables of up to three columns, which were chosen with noise"
+        elif self.spending.tables:
+            followed = f"tables of two columns, and {self.spending.tables} tables of three"
         notes = [
             "Each row of the copy is made up: it belongs to nobody.",
-            f"The copy follows tables of two columns{three}.",
+            f"The copy follows {followed}.",
             "What only more columns together show, rare groups, and links between rows may be wrong or missing.",
         ]
         if any(column.edges for column in columns):

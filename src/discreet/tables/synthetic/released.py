@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,8 +28,8 @@ from discreet.tables.workloads.residuals import Floats, KeySet
 
 __all__ = ["MeasuredTable", "ReleasedCounts"]
 
-#: A NULL that is released below so many standard deviations is taken for noise, and the copy has none of it.
-_NULL_DEVIATIONS = 3.0
+#: A NULL whose interval of this confidence holds zero is taken for noise, and the copy has none of it.
+_NULL_CONFIDENCE = 0.9973
 _SAFE = 1 + 1e-9
 
 
@@ -69,23 +69,40 @@ class ReleasedCounts:
         return released.scale(1 / self.fine)
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether all pairs of columns were measured, or chosen tables alone."""
+        return () in self.blocks
+
+    @property
     def total(self) -> float:
-        """The noisy number of rows."""
-        return float(self.tables.residuals[()])
+        """The noisy number of rows: of the pairs, or the mean of the tables of one column that came first."""
+        if self.has_pairs:
+            return float(self.tables.residuals[()])
+        first = [table for table in self.chosen[: len(self.columns)] if len(table.keys) == 1]
+        precisions = [1 / table.noisy.size for table in first]
+        sums = [float(table.noisy.sum()) / self.fine for table in first]
+        return float(np.average(sums, weights=precisions)) if first else 0.0
+
+    def with_table(self, table: MeasuredTable) -> ReleasedCounts:
+        """The same numbers and one more table."""
+        return replace(self, chosen=(*self.chosen, table))
 
     def pairs(self) -> NoisyPairs:
         """The residuals, as a model is fitted to them."""
         tables = self.tables
-        absent = {
+        return NoisyPairs(self.sizes, self.total, tables.residuals, tables.variances, self.absent_codes())
+
+    def absent_codes(self) -> frozenset[tuple[int, int]]:
+        """The codes of NULL whose released number is not above its noise."""
+        return frozenset(
             (column, each.size - 1)
             for column, each in enumerate(self.columns)
             if each.null and each.size > 1 and not self._has_null(column)
-        }
-        return NoisyPairs(self.sizes, self.total, tables.residuals, tables.variances, frozenset(absent))
+        )
 
     def _has_null(self, column: int) -> bool:
-        deviation = math.sqrt(self.tables.table_variance((column,)))
-        return bool(self.tables.table((column,))[-1] > _NULL_DEVIATIONS * deviation)
+        found = self.table((column,), _NULL_CONFIDENCE)
+        return found is not None and bool(found[0][-1] > found[1])
 
     def noisy_tables(self) -> tuple[NoisyMarginal, ...]:
         """The chosen tables in rows, as a model is fitted to them."""
@@ -101,7 +118,7 @@ class ReleasedCounts:
     def table(self, keys: KeySet, confidence: float) -> tuple[Floats, float] | None:
         """The released table of some columns and the half-width of its intervals; None if it was not released."""
         z = -float(ndtri((1 - confidence) / 2)) * _SAFE
-        if len(keys) <= min(2, len(self.sizes)):
+        if self.has_pairs and len(keys) <= min(2, len(self.sizes)):
             deviation = math.sqrt(self.tables.table_variance(keys))
             return self.tables.table(keys), z * deviation + self.tables.table_rounding(keys)
         for table in self.chosen:

@@ -4,11 +4,12 @@
     pairs     all tables of two columns, by one Gaussian measurement of their residuals
     rounds    from about ε = 4 on: tables of three columns that the model misses, chosen by an exponential mechanism and
               measured with Gaussian noise; half of the budget
+    aim       in place of pairs and rounds: all rounds of AIM, whose noise adapts to its results, as one ρ
     check     how far the finished copy is off, measured with Gaussian noise; 1 % of the budget if nobody says otherwise
 
-**Guarantee.** `SynthesisSpending.guarantee` implies the spend. Its parts have fixed parameters: each later part may use the
-results of earlier ones, and no part's noise depends on them. So the guarantee is that of their composition, read off its
-curve.
+**Guarantee.** `guarantee` implies the spend. The parts have fixed parameters: each later part may use the results of earlier
+ones, and no part's noise depends on them. So the guarantee is that of their composition, read off its curve. The rounds of AIM
+are one part, whose ρ is fixed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
 from discreet.tables.plan.spend import Spend
 
-__all__ = ["SynthesisSpending", "total_noise"]
+__all__ = ["AimSpending", "SynthesisSpending"]
 
 #: ρ from which tables of three columns pay: about ε = 4 at δ = 1e-6.
 _ROUNDS_FROM = 0.33
@@ -50,7 +51,7 @@ class SynthesisSpending:
     @classmethod
     def of(cls, spend: Spend, share: float, unit: Unit, tables: int) -> SynthesisSpending:
         """The greatest budget for all parts that the spend admits; `share` of it is for the check."""
-        rough = total_noise(spend, unit)
+        rough = _total_noise(spend, unit)
         if 1 / (2 * rough**2) < _ROUNDS_FROM:
             tables = 0
 
@@ -80,7 +81,36 @@ class SynthesisSpending:
         return compose(parts)
 
 
-def total_noise(spend: Spend, unit: Unit) -> float:
+@dataclass(frozen=True)
+class AimSpending:
+    """What all rounds of AIM cost together, ρ, and the noise of the check in sensitivities."""
+
+    rho: float
+    check: float
+    unit: Unit
+
+    @classmethod
+    def of(cls, spend: Spend, share: float, unit: Unit) -> AimSpending:
+        """The greatest budget for both parts that the spend admits; `share` of it is for the check."""
+        _total_noise(spend, unit)
+
+        def parts(noise: float) -> AimSpending:
+            check = noise / math.sqrt(share) if share else 0.0
+            return cls((1 - share) / (2 * noise**2), check, unit)
+
+        noise = calibrate(lambda noise: parts(noise).guarantee, to=spend.target(unit), tolerance=_TOLERANCE)
+        return parts(noise)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The composition of both parts: the rounds are one mechanism, whose noise adapts to its results."""
+        parts = [(privacy.concentrated(self.rho, unit=self.unit), 1)]
+        if self.check:
+            parts.append((privacy.gaussian(self.check, unit=self.unit), 1))
+        return compose(parts)
+
+
+def _total_noise(spend: Spend, unit: Unit) -> float:
     """The noise of one Gaussian mechanism that the spend admits, in sensitivities; a pure ε is refused."""
     if spend.is_pure:
         raise BadParameter(

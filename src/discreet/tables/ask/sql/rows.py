@@ -315,7 +315,8 @@ def _query_rows(query: exp.Expression, dataset: Dataset, queries: Queries) -> Qu
     if isinstance(query, exp.Union) and query.args.get("distinct") is False:
         require_only(query, "this", "expression", "distinct", "with_", "with")
         queries = {**queries, **_named_queries(query)}
-        return stack([_query_rows(part, dataset, queries) for part in (query.this, query.expression)])
+        first = _query_rows(query.this, dataset, queries)
+        return stack([first, _query_rows(_with_names(query.expression, first), dataset, queries)])
     if not isinstance(query, exp.Select):
         raise unsupported_error(query)
     _check_parts(query)
@@ -330,6 +331,19 @@ def _query_rows(query: exp.Expression, dataset: Dataset, queries: Queries) -> Qu
     if has_windows([*columns.values(), *([] if qualify is None else [qualify])]):
         rows, columns = with_windows(query, rows, columns)
     return QueryRows(rows, columns)
+
+
+def _with_names(query: exp.Expression, first: QueryRows) -> exp.Expression:
+    """A later part of UNION ALL, whose columns without a name have that of the first part."""
+    if not isinstance(query, exp.Select) or any(item.is_star for item in query.expressions):
+        return query
+    named = query.copy()
+    items = [
+        exp.alias_(item, name, quoted=True) if not isinstance(item, exp.Alias | exp.Column) else item
+        for item, name in zip(named.expressions, first.columns, strict=False)
+    ]
+    named.set("expressions", [*items, *named.expressions[len(items) :]])
+    return named
 
 
 def _plain_rows(query: exp.Expression, dataset: Dataset, queries: Queries, outer: NameScope) -> QueryRows:
