@@ -91,3 +91,40 @@ def test_what_is_all_of_the_budget_is_answered(visits):
         session = dp.Session(visits, dp.Limit.filter(epsilon=1, delta=1e-6))
         assert session.sql(question, epsilon=1, delta=1e-6)
         assert session.budget().spent_fraction > 0.99
+
+
+@pytest.mark.parametrize(
+    ("limit", "cost", "fits"),
+    [
+        (dp.Limit.filter(epsilon=1), {"epsilon": 0.3}, {"epsilon": 0.1}),
+        (dp.Limit.filter(rho=0.5), {"rho": 0.2}, {"rho": 0.1}),
+        (dp.Limit.filter(epsilon=1), {"epsilon": 0.35}, {"epsilon": 0.3}),
+        (dp.Limit.filter(epsilon=1), {"epsilon": 1.5}, {"epsilon": 1.0}),
+    ],
+)
+def test_a_refusal_says_the_greatest_cost_that_fits(visits, limit, cost, fits):
+    session = dp.Session(visits, limit)
+    error = refused(session, COUNT, **cost)
+    assert error.fits == fits
+    (word,) = fits
+    with pytest.raises(OverBudget):
+        session.sql(COUNT, **{word: 1.02 * fits[word]})
+    session.sql(COUNT, **error.fits)
+
+
+def test_what_fits_keeps_the_delta_that_fits(visits):
+    session = dp.Session(visits, dp.Limit.filter(epsilon=4, delta=1e-6, leaks=0.1))
+    error = refused(session, BY_WARD, epsilon=0.5, delta=3e-8)
+    assert error.fits["epsilon"] == 0.5
+    assert 0 < error.fits["delta"] < 3e-8
+    session.sql(BY_WARD, **error.fits)
+
+
+def test_where_nothing_smaller_fits_nothing_is_said_to_fit(visits):
+    session = dp.Session(visits, dp.Limit.filter(epsilon=1))
+    session.sql(COUNT, epsilon=1)
+    assert refused(session, COUNT, epsilon=0.1).fits == {}
+    assert refused(session, COUNT, epsilon=0.1).fits is OverBudget.fits
+    with pytest.raises(OverBudget) as error:
+        session.ledger.charge(dp.privacy.pure(0.1, unit="patient"))
+    assert error.value.fits == {}

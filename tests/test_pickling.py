@@ -112,6 +112,7 @@ def asked():
     book = session.ledger
     return {
         "answer": answer,
+        "cube": session.sql("SELECT ward, COUNT(*) FROM visits GROUP BY CUBE(ward)", epsilon=1),
         "receipt": receipt,
         "cost": receipt.cost,
         "preview": session.preview(by_ward, epsilon=1),

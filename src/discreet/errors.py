@@ -190,11 +190,15 @@ class OverBudget(LedgerError):
     """The budget is too small. The refusal depends on earlier charges, never on the data.
 
     `delta_part` and `loss_part` are the fractions of the stated δ and loss that would fit, where
-    they do not fit.
+    they do not fit. `fits` is the greatest cost, to two digits, at which a session admits the same
+    question now, in the words in which it was asked: `{"epsilon": 0.1}`. It is empty if nothing
+    smaller fits, or if something else than one question was refused.
     """
 
     delta_part: float | None = None
     loss_part: float | None = None
+    # Replaced where something fits, and never changed.
+    fits: dict[str, float] = {}  # noqa: RUF012
 
 
 class LedgerDamaged(LedgerError):

@@ -52,7 +52,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "synthetic": ("plan", "answer", "ask", "data", "workloads"),
     "engines": ("data",),
     "open": ("ask", "data", "engines"),
-    "__init__": ("answer", "ask", "data"),
+    "__init__": ("answer", "ask", "data", "plan"),
 }
 
 # Third-party modules, and the only places where they may be named.

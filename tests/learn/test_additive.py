@@ -245,6 +245,22 @@ def test_curves_beat_lines_where_the_truth_is_curved():
     assert -np.log(chances).mean() < 0.46
 
 
+def test_a_rare_class_is_learned_better_with_more_budget():
+    """Where chances are tiny the loss is far from quadratic, and steps by the mean curvature go too far."""
+    draw = np.random.default_rng(6)
+    rows = draw.normal(size=(16_000, 2))
+    labels = draw.uniform(size=16_000) < 1 / (1 + np.exp(6.5 - 2.7 * rows[:, 0]))
+    losses = []
+    for epsilon in (0.5, 50):
+        with testing.seeded(1):
+            model = AdditiveClassifier(epsilon=epsilon, delta=1e-5, bounds=(-5, 5), classes=[False, True])
+            chances = model.fit(rows[:12_000], labels[:12_000]).predict_proba(rows[12_000:])
+        losses.append(-np.log(chances[np.arange(4_000), labels[12_000:].astype(int)]).mean())
+    exact = 1 / (1 + np.exp(6.5 - 2.7 * rows[12_000:, 0]))
+    best = -np.log(np.where(labels[12_000:], exact, 1 - exact)).mean()
+    assert best * 0.9 < losses[1] < min(losses[0], 1.16 * best)
+
+
 def test_without_interactions_a_crossed_truth_stays_hidden():
     rows, labels = crossed(15_000, 1)
     more, truth = crossed(4_000, 2)

@@ -55,6 +55,7 @@ ESTIMATORS = [
     learn.StandardScaler(**GIVEN),
     learn.PCA(1, **GIVEN),
     learn.KMeans(2, **GIVEN),
+    learn.PoissonRegressor(**GIVEN, target_bounds=(0, 3)),
     learn.AdditiveClassifier(**GIVEN, classes=[0, 1]),
     learn.AdditiveRegressor(**GIVEN, **TARGET),
 ]

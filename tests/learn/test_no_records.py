@@ -19,6 +19,7 @@ from discreet.learn import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    PoissonRegressor,
     Ridge,
     StandardScaler,
 )
@@ -40,6 +41,7 @@ ESTIMATORS: list[Any] = [
     KMeans(3, **MONEY, **BOX),
     PCA(2, **MONEY, **BOX),
     StandardScaler(**MONEY, **BOX),
+    PoissonRegressor(**MONEY, **BOX, target_bounds=(0, 1)),
     AdditiveClassifier(epsilon=9, delta=1e-5, **BOX, classes=[0, 1]),
     AdditiveRegressor(epsilon=9, delta=1e-5, **BOX, **NUMBERS),
 ]

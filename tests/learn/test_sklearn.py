@@ -50,6 +50,8 @@ ESTIMATORS = [
     (learn.LinearRegression(**LOOSE, **TARGET), {}),
     (learn.Ridge(**LOOSE, **TARGET), {}),
     (learn.HuberRegression(**LOOSE, **TARGET), {}),
+    (learn.PoissonRegressor(**LOOSE, target_bounds=(0, 200)), {}),
+    (learn.GammaRegressor(**LOOSE, target_bounds=(0.1, 200)), {}),
     (learn.AdditiveClassifier(**LOOSE, classes=[0, 1]), LABELS),
     (learn.AdditiveClassifier(**LOOSE, classes=[0, 1, 2]), LABELS),
     (learn.AdditiveRegressor(**LOOSE, **TARGET), {}),

@@ -62,8 +62,8 @@ def query(
 ) -> None:
     """Answer a question in SQL, with a confidence interval for every number.
 
-    discreet query "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1 --ledger adult.ledger
-    --limit eps=1,delta=1e-6
+    discreet query "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1
+        --ledger adult.ledger --limit eps=1,delta=1e-6
 
     The cost is written to the ledger before the answer is drawn. Exits with status 3 if the budget
     is too small, and with status 4 if the question cannot be proved private. Neither spends budget.

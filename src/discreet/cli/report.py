@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from discreet.cli.terminal import all_digits, at_least_percent, print_rows, print_table, working
 from discreet.errors import CannotCertify, DiscreetError
 from discreet.exact import lower_bound_text, upper_bound_text
+from discreet.json_types import JsonObject
 
 if TYPE_CHECKING:
     from discreet.privacy.bound import Bound
@@ -113,7 +114,7 @@ def _bound_fields(bound: Bound) -> BoundFacts:
     }
 
 
-def explanation(guarantee: Guarantee) -> dict[str, Any]:
+def explanation(guarantee: Guarantee) -> JsonObject:
     """The guarantee in plain sentences."""
     with working("explaining"):
         return guarantee.explain().to_dict()

@@ -8,7 +8,7 @@ differ.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,7 +125,7 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
         raise typer.Exit(REFUTED)
 
 
-def read_about(file: Path) -> dict[str, object]:
+def read_about(file: Path) -> Mapping[str, object]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
     from discreet.ledger.registry import validate_declared
 

@@ -8,9 +8,9 @@ exp(-rate · t), and then a number on it uniformly.
 **Guarantee.** ε-differential privacy, with exact whole numbers.
 
 Why it holds: a number on rung t is on rung t - 1, t or t + 1 of any neighbour's ladder, so rate =
-ε/2 is always enough (Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015). Wide rungs allow more: if no
-rung is narrower than a public `floor`, the total width changes little between neighbours, and the
-rate is nearly ε (graphs.proof.md §4).
+ε/2 is always enough (Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015). Wide rungs allow more: if
+no rung is narrower than a public `floor`, the total width changes little between neighbours, and
+the rate is nearly ε (graphs.proof.md §4).
 
 What would break it: a floor that was read off the graph.
 """

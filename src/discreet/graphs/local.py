@@ -36,7 +36,9 @@ class LocalSensitivity:
         return self.levels[distance] if distance < len(self.levels) else self.cap
 
     def distance_above(self, bound: int) -> float:
-        """The distance to the nearest graph of greater local sensitivity; infinite if there is none."""
+        """The distance to the nearest graph of greater local sensitivity; infinite if there is
+        none.
+        """
         return math.inf if bound >= self.cap else bisect_right(self.levels, bound)
 
     def smooth(self, decay: Fraction) -> Fraction:

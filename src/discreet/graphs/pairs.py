@@ -33,7 +33,9 @@ def by_degree(graph: Graph) -> tuple[Any, Integers]:
 
 
 def reaches(graph: Graph) -> Integers:
-    """reaches[a] is the greatest w of the pairs with a or more common neighbours, up to the greatest a."""
+    """reaches[a] is the greatest w of the pairs with a or more common neighbours, up to the
+    greatest a.
+    """
     matrix, degrees = by_degree(graph)
     paths = matrix @ degrees
     best = np.full(int(degrees[0]) + 1, -1, np.int64)

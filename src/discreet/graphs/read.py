@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads edge lists: arrays, lists, matrices, networks, files and tables become two columns of labels.
+"""Reads edge lists: arrays, lists, matrices, networks, files and tables become two columns of
+labels.
 
 | source | its two columns |
 |---|---|

@@ -4,8 +4,8 @@
     count(graph, 2)  # pairs of edges that share an end; exact
     sensitivity(graph, 2)  # local at every distance, and smooth
 
-A node with d neighbours is the centre of C(d, k) stars with k points. An edge between i and j, which
-have p and q other neighbours, is in C(p, k-1) + C(q, k-1) stars.
+A node with d neighbours is the centre of C(d, k) stars with k points. An edge between i and j,
+which have p and q other neighbours, is in C(p, k-1) + C(q, k-1) stars.
 
 All results are exact and secret; `KStars` releases the count.
 """

@@ -4,6 +4,7 @@
 
     LogisticRegression, LinearSVC                        classification.py   } linear models: glm.py, and the solvers below
     LinearRegression, Ridge, HuberRegression             regression.py       }
+    PoissonRegressor, GammaRegressor                     log_linear.py            } + log_linear.proof.md
     AdditiveClassifier, AdditiveRegressor                additive.py: one curve for each feature
     GaussianNB, KMeans, PCA, StandardScaler              naive_bayes.py, kmeans.py, pca.py, scaler.py
     tune                                                 tuning.py: the best of several models, paid for
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from discreet.learn.classification import LinearSVC as LinearSVC
     from discreet.learn.classification import LogisticRegression as LogisticRegression
     from discreet.learn.kmeans import KMeans as KMeans
+    from discreet.learn.log_linear import GammaRegressor as GammaRegressor
+    from discreet.learn.log_linear import PoissonRegressor as PoissonRegressor
     from discreet.learn.naive_bayes import GaussianNB as GaussianNB
     from discreet.learn.pca import PCA as PCA
     from discreet.learn.regression import HuberRegression as HuberRegression
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AdditiveClassifier": "additive",
     "AdditiveRegressor": "additive",
+    "GammaRegressor": "log_linear",
     "GaussianNB": "naive_bayes",
     "HuberRegression": "regression",
     "KMeans": "kmeans",
@@ -62,6 +66,7 @@ _HOMES = {
     "LinearSVC": "classification",
     "LogisticRegression": "classification",
     "PCA": "pca",
+    "PoissonRegressor": "log_linear",
     "Ridge": "regression",
     "StandardScaler": "scaler",
     "tune": "tuning",
@@ -70,6 +75,7 @@ _HOMES = {
 __all__ = [  # noqa: RUF022 # the order of _HOMES
     "AdditiveClassifier",
     "AdditiveRegressor",
+    "GammaRegressor",
     "GaussianNB",
     "HuberRegression",
     "KMeans",
@@ -77,6 +83,7 @@ __all__ = [  # noqa: RUF022 # the order of _HOMES
     "LinearSVC",
     "LogisticRegression",
     "PCA",
+    "PoissonRegressor",
     "Ridge",
     "StandardScaler",
     "tune",

@@ -416,7 +416,7 @@ class _Passes:
         for number, (state, pair) in enumerate(zip(shapes.states[1:], scored, strict=True)):
             deviations = None
             if self.problem.bands:
-                deviations = half * shapes.deviations(state, passes=passes, multiplier=multiplier)
+                deviations = half * shapes.deviations(1 + number, passes=passes, multiplier=multiplier)
             yield FittedTerm(
                 (number,) if pair is None else (pair.pair.first, pair.pair.second),
                 half * shapes.average_shape(state),

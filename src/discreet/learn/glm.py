@@ -88,7 +88,7 @@ class LinearModel(LinearParameters):
     ) -> tuple[Reals, Reals]:
         """Charge and fit: slopes and intercepts on the raw features, one row for each score."""
         box = Box.of(matrix.shape[1], bounds=self._bounds_pair(matrix.shape[1]), norm=self.norm)
-        solver = solver_for(self.solver, self._solvers, matrix, box)
+        solver = self._solver_of(matrix, box)
         problem = Problem(
             box,
             matrix,
@@ -112,6 +112,9 @@ class LinearModel(LinearParameters):
         pair = self._bounds_pair(matrix.shape[1])
         self._ends_ = None if pair is None else feature_bounds(pair, matrix.shape[1])
         return box.coefficients(self._fit_.weights.T)
+
+    def _solver_of(self, matrix: RowTable, box: Box) -> Solver:
+        return solver_for(self.solver, self._solvers, matrix, box)
 
     def _penalty(self, box: Box) -> Reals:
         return np.zeros(box.width)

@@ -7,6 +7,7 @@ on clipping it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -15,7 +16,18 @@ from scipy.special import expit, softmax
 
 from discreet.learn.arrays import Reals
 
-__all__ = ["Hinge", "Huber", "Likelihood", "Logistic", "Loss", "Softmax", "Squared"]
+__all__ = [
+    "Gamma",
+    "Hinge",
+    "Huber",
+    "Likelihood",
+    "LogLinear",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "Softmax",
+    "Squared",
+]
 
 
 class Loss(ABC):
@@ -29,6 +41,10 @@ class Loss(ABC):
     #: Whether slopes stay clipped however many rows there are. It is steadier where no linear model
     #: fits, but biased.
     is_robust: bool = False
+    #: The slope of a typical record, in which the clip is stated, and the score of the mean target,
+    #: where a descent starts.
+    unit: float = 1.0
+    level: float = 0.0
 
     @abstractmethod
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
@@ -112,3 +128,59 @@ class Hinge(Loss):
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         return -targets * np.clip(1.5 - targets * scores, 0.0, 1.0)
+
+
+class LogLinear(Loss):
+    """Losses of a positive number by the logarithm of its mean."""
+
+    @abstractmethod
+    def about(self, cap: float, mean: float) -> Loss:
+        """The same loss for targets with this mean, hardly any of which exceeds `cap`."""
+
+
+@dataclass(frozen=True)
+class Poisson(LogLinear):
+    """exp(score) - target · score, for predictions up to four times the largest usual target."""
+
+    cap: float = 1.0
+    mean: float = 1.0
+    pace = 0.5
+
+    def about(self, cap: float, mean: float) -> Poisson:
+        return Poisson(cap, mean)
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]  # it depends on the mean
+        return 2 * self.mean
+
+    @property
+    def unit(self) -> float:  # type: ignore[override]  # it depends on the mean
+        return 2 * max(math.sqrt(self.mean), self.mean)
+
+    @property
+    def level(self) -> float:  # type: ignore[override]  # it depends on the mean
+        return math.log(self.mean)
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        with np.errstate(over="ignore"):
+            return np.minimum(np.exp(scores), 4 * self.cap) - targets
+
+
+@dataclass(frozen=True)
+class Gamma(LogLinear):
+    """target · exp(-score) + score, for errors up to a factor of four."""
+
+    mean: float = 1.0
+    curvature = 2.0
+    pace = 0.5
+
+    def about(self, cap: float, mean: float) -> Gamma:
+        return Gamma(mean)
+
+    @property
+    def level(self) -> float:  # type: ignore[override]  # it depends on the mean
+        return math.log(self.mean)
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        with np.errstate(over="ignore"):
+            return 1 - np.minimum(targets * np.exp(-scores), 4.0)

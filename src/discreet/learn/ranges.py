@@ -40,6 +40,7 @@ __all__ = [
     "is_regression",
     "length_ratio",
     "noisy_counts",
+    "outer_shell",
     "range_releases",
 ]
 
@@ -132,14 +133,18 @@ def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> flo
     For intervals hardly a row may be shortened. So every shell that stands out from the noise is
     kept, and one more beyond those.
     """
+    return float(2.0 ** (-outer_shell(counts, spread, all_rows=all_rows) / 2))
+
+
+def outer_shell(counts: Reals, spread: float, *, all_rows: bool = False) -> int:
+    """The first shell from outside that holds more than a few records, or than noise alone would."""
     total = float(counts.sum())
     if total < _SEEN * spread:
-        return 1.0
+        return 0
     beyond = np.cumsum(counts)
-    noise = spread * np.sqrt(np.arange(1, _SHELLS + 1))
+    noise = spread * np.sqrt(np.arange(1, len(counts) + 1))
     least = 3 * noise if all_rows else np.maximum(_OUTSIDE * total, 2 * noise)
-    first = int(np.argmax(beyond > least))
-    return float(2.0 ** (-max(0, first - all_rows) / 2))
+    return max(0, int(np.argmax(beyond > least)) - all_rows)
 
 
 def count_bins(values: Reals, low: float, high: float) -> Ints:

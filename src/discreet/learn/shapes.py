@@ -49,7 +49,9 @@ _CHOICES = (1, 2, 4, 7, 11, 15)
 _LATER = 0.7
 #: Prior standard deviations of a shape, relative to the scale of the scores.
 _SIZES = np.geomspace(0.003, 6.0, 12)
-_LEAST_CURVATURE = 0.01
+_LEAST_CURVATURE = 1e-3
+#: The longest step of a log-odds.
+_LONGEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -200,9 +202,8 @@ class ShapeFit:
 
     def pass_over(self, number: int, *, passes: int, multiplier: float, is_averaged: bool) -> None:
         """One noisy pass over all blocks, number `number` of `passes`."""
-        curvatures = self._curvatures()
-        for state in self.states:
-            self._step(state, number, passes, multiplier, curvatures, is_averaged=is_averaged)
+        for place in range(len(self.states)):
+            self._step(place, number, passes, multiplier, is_averaged=is_averaged)
 
     def use_average(self) -> None:
         """Go on from the averaged shapes."""
@@ -226,12 +227,13 @@ class ShapeFit:
         """The average of the shapes of a block over the passes that count."""
         return state.average / state.averaged if state.averaged else _real(state.shape)
 
-    def deviations(self, state: _BlockState, *, passes: int, multiplier: float) -> Reals:
-        """Standard deviations of an averaged shape, given its smoothing."""
+    def deviations(self, place: int, *, passes: int, multiplier: float) -> Reals:
+        """Standard deviations of the averaged shape of a block, given its smoothing."""
+        state = self.states[place]
         out = np.zeros(state.shape.shape)
-        curvatures = self._curvatures()
+        curvatures = self._curvatures(place)
         noise = self._spread(multiplier) ** 2 / passes * 4 / 3
-        for score, curvature in enumerate(curvatures):
+        for score, curvature in enumerate(curvatures.T):
             weight = state.block.counts * curvature
             precision = weight * weight / (weight * self.variance + noise)
             posterior = _posterior(state.covariance * state.chosen_size**2, precision)
@@ -255,16 +257,8 @@ class ShapeFit:
         two = 2.0 if self.relation == "replace" else 1.0
         return self.clip * multiplier * math.sqrt(len(self.states)) * two
 
-    def _step(
-        self,
-        state: _BlockState,
-        number: int,
-        passes: int,
-        multiplier: float,
-        curvatures: Reals,
-        *,
-        is_averaged: bool,
-    ) -> None:
+    def _step(self, place: int, number: int, passes: int, multiplier: float, *, is_averaged: bool) -> None:
+        state = self.states[place]
         block, size = state.block, len(state.block.counts)
         table = table_sums(
             self.slopes(),
@@ -274,7 +268,7 @@ class ShapeFit:
             multiplier=multiplier * math.sqrt(len(self.states)),
             relation=self.relation,
         )
-        weights = block.counts[:, None] * curvatures
+        weights = block.counts[:, None] * self._curvatures(place)
         shape = _real(state.shape)
         state.evidence += weights * shape - table.sums
         state.passes += 1
@@ -288,6 +282,9 @@ class ShapeFit:
             moved -= block.shares @ moved
             if block.direction:
                 moved = _monotone(moved, block)
+        if not isinstance(self.loss, Squared):
+            # where chances are tiny, the loss is far from quadratic
+            moved = shape + np.clip(moved - shape, -_LONGEST, _LONGEST)
         # far beyond any score that matters, and sums of whole numbers stay exact
         whole = np.rint(np.clip(moved, -200.0, 200.0) / _STEP).astype(np.int64)
         self.scores += (whole - state.shape)[block.bins]
@@ -337,14 +334,27 @@ class ShapeFit:
     def _scale(self) -> float:
         return math.sqrt(self.variance) if isinstance(self.loss, Squared) else 1.0
 
-    def _curvatures(self) -> Reals:
-        """The mean second derivative of each score, over made-up records."""
-        if isinstance(self.loss, Squared):
-            return np.ones(1)
+    def _curvatures(self, place: int) -> Reals:
+        """The mean second derivative in each bin of a block, over made-up records.
+
+        A bin that is flatter than the mean is taken to be steeper than it is: towards the mean the
+        loss grows steeper, and a step by its own curvature would go too far.
+        """
         classes = self.targets.shape[1]
+        if isinstance(self.loss, Squared):
+            return np.ones((1, 1))
+        state, draws = self.states[place], self.draws[place]
+        shape = _real(state.shape)
+        # what all other blocks add, and then this block in each of its bins
+        others = self._drawn_scores() - shape[draws]
+        scores = (others[None] + shape[:, None]).reshape(-1, classes)
+        chances = self.loss.slopes(scores, np.zeros_like(scores))
+        local = (chances * (1 - chances)).reshape(len(shape), -1, classes).mean(axis=1)
+        mean = self.slope_variances()
         # beside the curve of each score, those of all together
         joint = classes / (classes - 1) if classes > 1 else 1.0
-        return np.maximum(joint * self.slope_variances(), _LEAST_CURVATURE)
+        curvatures: Reals = joint * np.sqrt(local * np.maximum(local, mean))
+        return np.maximum(curvatures, _LEAST_CURVATURE)
 
     def _drawn_scores(self) -> Reals:
         shapes = (state.shape[draws] for state, draws in zip(self.states, self.draws, strict=True))

@@ -89,7 +89,7 @@ class WhitenedDescent(Solver):
             turn = _whitening_about_mean(
                 released, count, box, min(1.0, _CONSTANT * math.sqrt(max(1.0, signal)))
             )
-        slope = _clip_slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
+        slope = loss.unit * _clip_slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
         rows, clip = _whitened_rows(problem, turn, slope), slope * math.sqrt(box.width)
         penalty = turn.T @ (problem.penalty[:, None] * turn) / count
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(penalty, 2)))
@@ -99,7 +99,7 @@ class WhitenedDescent(Solver):
         weights = descend(
             rows,
             loss,
-            np.zeros((box.width, problem.scores)),
+            _start(turn, box, problem),
             clip=clip,
             noise=step_noise,
             steps=_STEPS,
@@ -130,6 +130,13 @@ class WhitenedDescent(Solver):
 
 
 _FOR_INTERVALS = "{:.0%} of the budget was for confidence intervals: it released the curvature and the number of clipped records."
+
+
+def _start(turn: Reals, box: Box, problem: Problem) -> Reals:
+    """Whitened weights that give every row the score of the mean target."""
+    level = np.zeros((box.width, problem.scores))
+    level[-1] = problem.loss.level * box.length / max(box.constant, 1e-300)
+    return np.asarray(np.linalg.solve(turn, level)) if problem.loss.level else level
 
 
 def _ridge(problem: Problem, signal: float) -> float:

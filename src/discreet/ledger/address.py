@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The address of a ledger on a server: it says which database and which schema, whoever opens it and from wherever.
+"""The address of a ledger on a server: it says which database and which schema, whoever opens it
+and from wherever.
 
     postgresql://user@host/database?schema=visits
 
-**Guarantee.** An address that means one ledger today means the same one tomorrow, or is refused. Nothing that decides which ledger it
-is comes from an environment variable, from the name of the user, or from what else there is on the server.
+**Guarantee.** An address that means one ledger today means the same one tomorrow, or is refused.
+Nothing that decides which ledger it is comes from an environment variable, from the name of the
+user, or from what else there is on the server.
 
-Why that is needed: where a part of an address is left to a default, a schema that appears in front of the others, a role with another
-search path or a variable in the environment lead to a place where there is no ledger yet. A limit makes one there, and all that was
-spent is forgotten.
+Why that is needed: where a part of an address is left to a default, a schema that appears in front
+of the others, a role with another search path or a variable in the environment lead to a place
+where there is no ledger yet. A limit makes one there, and all that was spent is forgotten.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Address:
 
     @classmethod
     def of(cls, text: str, conninfo: Any) -> Address:
-        """From what somebody wrote; `conninfo` is the driver's reader, for which an unreadable one says nothing."""
+        """From what somebody wrote; `conninfo` is the driver's reader, for which an unreadable one
+        says nothing.
+        """
         parts = urlsplit(text)
         options = [part for part in parts.query.split("&") if part]
         own = [part for part in options if part.startswith("schema=")]
@@ -93,7 +97,9 @@ def address_with_schema(text: str, schema: str | None, *, database: str = "", ho
 
 
 def several_ledgers_error(text: str, schemas: Sequence[str], here: str | None) -> LedgerError:
-    """The error for an address without a schema, in a database that holds a ledger elsewhere than it would look now."""
+    """The error for an address without a schema, in a database that holds a ledger elsewhere than
+    it would look now.
+    """
     where = " and ".join(schemas[:3])
     return ambiguous_address_error(
         f"its database holds a ledger in the schema {where}, and the search path leads to {here or 'none'}.",

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: the parts of a limit that analysts or projects may spend, each a fraction of every track.
+"""Allocations: the parts of a limit that analysts or projects may spend, each a fraction of every
+track.
 
-**Guarantee.** The guarantee of the whole holds against all of them together, whatever they tell each other: every charge goes through
-the whole limit, and an allocation can only refuse more. If the allocations are *reserved*, each analyst's own view has a guarantee
-too, that of the allocation (`guarantee_to`), and any coalition that of its allocations together.
+**Guarantee.** The guarantee of the whole holds against all of them together, whatever they tell
+each other: every charge goes through the whole limit, and an allocation can only refuse more. If
+the allocations are *reserved*, each analyst's own view has a guarantee too, that of the allocation
+(`guarantee_to`), and any coalition that of its allocations together.
 
-Why reserving is needed for the second guarantee. A refusal because others have used up the whole is a function of *their*
-answers, and reaches an analyst whose allocation did not pay for them. With reserved allocations (they add up to at most 1)
-a refusal depends on the analyst's own charges alone: the answers of others are never seen, hence marginalised.
+Why reserving is needed for the second guarantee. A refusal because others have used up the whole is
+a function of *their* answers, and reaches an analyst whose allocation did not pay for them. With
+reserved allocations (they add up to at most 1) a refusal depends on the analyst's own charges
+alone: the answers of others are never seen, hence marginalised.
 
-Why a reserved limit has one track. Allocations add up track by track. If one analyst spent in the pure track and another in the
-Rényi track, neither track would hold for both together; so a reserved (ε, δ) limit has no pure track.
+Why a reserved limit has one track. Allocations add up track by track. If one analyst spent in the
+pure track and another in the Rényi track, neither track would hold for both together; so a reserved
+(ε, δ) limit has no pure track.
 
-What would break the second guarantee: showing an analyst the budgets of others, or their answers. An answer that is
-given to a second analyst from memory is free for the whole, but has to be charged to the receiver's allocation.
+What would break the second guarantee: showing an analyst the budgets of others, or their answers.
+An answer that is given to a second analyst from memory is free for the whole, but has to be charged
+to the receiver's allocation.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above
+from discreet.json_types import JsonObject
 from discreet.ledger import pinned
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -48,7 +54,9 @@ Allocations = tuple[tuple[str, tuple[tuple[str, Fraction], ...]], ...]
 
 @dataclass(frozen=True)
 class AllocatedLimit(Limit):
-    """A filter and its allocations: ((group, ((name, fraction), …)), …); a group is "analyst" or "project"."""
+    """A filter and its allocations: ((group, ((name, fraction), …)), …); a group is "analyst" or
+    "project".
+    """
 
     kind = "shared"
 
@@ -73,7 +81,9 @@ class AllocatedLimit(Limit):
         return self.whole.guarantee_for(unit)
 
     def guarantee_to(self, name: str, unit: Unit | None = None) -> Guarantee:
-        """What holds for all that this analyst (or project) alone gets to see; for reserved allocations only."""
+        """What holds for all that this analyst (or project) alone gets to see; for reserved
+        allocations only.
+        """
         if not self.reserved:
             raise _allocation_error(
                 "these allocations are not reserved, so only the whole budget has a guarantee."
@@ -162,7 +172,9 @@ class AllocatedLimit(Limit):
         return Repetition.join(parts)
 
     def _begin(self, state: State, cost: Cost, allocations: list[Fraction]) -> tuple[Filter, State]:
-        """The filter, and the state with totals of it in every account; the first charge of all chooses it."""
+        """The filter, and the state with totals of it in every account; the first charge of all
+        chooses it.
+        """
         if isinstance(self.whole, Filter):
             return self.whole, state
         stored = self.whole.chosen_filter(state.under(_ALL))
@@ -178,7 +190,9 @@ class AllocatedLimit(Limit):
         return state
 
     def _view(self, state: State) -> tuple[Filter, State]:
-        """The filter and the totals, to look at: before the first charge those of the preferred one."""
+        """The filter and the totals, to look at: before the first charge those of the preferred
+        one.
+        """
         if isinstance(self.whole, Filter):
             return self.whole, state
         chosen = self.whole.chosen_filter(state.under(_ALL))
@@ -217,7 +231,9 @@ class AllocatedLimit(Limit):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
-        """The whole budget, with the asker's allocations in front; of a reserved one, the allocation alone."""
+        """The whole budget, with the asker's allocations in front; of a reserved one, the
+        allocation alone.
+        """
         named = [(group, asker.name_in(group)) for group, _ in self.allocations]
         own = [
             (name, _prefix(group, name), self._fraction_of(group, name))
@@ -235,7 +251,7 @@ class AllocatedLimit(Limit):
         admit = partial(self.admit, asker=asker)
         return Budget(tuple(tracks), used, partial(how_many_like, admit, state, self.cost))
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         allocations = {
             group: {name: str(fraction) for name, fraction in members} for group, members in self.allocations
         }

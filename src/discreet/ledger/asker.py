@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks: the names under which a charge is made, for the allocations of a limit and for the record."""
+"""Who asks: the names under which a charge is made, for the allocations of a limit and for the
+record.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,16 @@ __all__ = ["NOBODY", "Asker"]
 
 @dataclass(frozen=True)
 class Asker:
-    """The analyst and the project that a charge is made for, and its purpose; each is None if it is not named.
+    """The analyst and the project that a charge is made for, and its purpose; each is None if it is
+    not named.
 
-    **Guarantee.** A limit with allocations charges the allocation of this analyst and this project, and a ledger shows an
-    answer again to the same analyst and project only. The purpose is recorded and changes nothing.
+    **Guarantee.** A limit with allocations charges the allocation of this analyst and this project,
+    and a ledger shows an answer again to the same analyst and project only. The purpose is recorded
+    and changes nothing.
 
-    Why it holds: the names are written into the row of the charge, which the hash chain covers. What would break it:
-    somebody who uses another person's name; a ledger does not check who calls it.
+    Why it holds: the names are written into the row of the charge, which the hash chain covers.
+    What would break it: somebody who uses another person's name; a ledger does not check who calls
+    it.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Limit

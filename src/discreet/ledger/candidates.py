@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one guarantee, of which one is kept.
+"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one guarantee,
+of which one is kept.
 
 | candidate | δ for mechanisms that may fail | beside it |
 |---|---|---|
@@ -7,21 +8,25 @@
 | ½, 9/10 | half, nine tenths | the same |
 | basic | all | the pure track alone |
 
-The first charge takes the one that admits most questions like it, the first of the table where several do; its running
-totals, whose names say which one it is, are stored with that charge, in the same transaction. From then on it is that filter.
+The first charge takes the one that admits most questions like it, the first of the table where
+several do; its running totals, whose names say which one it is, are stored with that charge, in the
+same transaction. From then on it is that filter.
 
-**Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
-fewer than basic composition does; and whatever is asked, it admits all that basic composition admits within the ε and
-the part of δ that was kept for failures (ask `describe`).
+**Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like
+the first the limit admits no fewer than basic composition does; and whatever is asked, it admits
+all that basic composition admits within the ε and the part of δ that was kept for failures (ask
+`describe`).
 
-Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are, for nothing has been
-answered yet. So for each of them the choice is a constant, and the run is one under a fixed filter with the claim (ε, δ). An
-analyst who draws coins is a mixture of those, by coins that know nothing of the data; the claim is convex. What would break
-it: choosing, or choosing again, after an answer was seen; a first question that depends on the data.
+Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are,
+for nothing has been answered yet. So for each of them the choice is a constant, and the run is one
+under a fixed filter with the claim (ε, δ). An analyst who draws coins is a mixture of those, by
+coins that know nothing of the data; the claim is convex. What would break it: choosing, or choosing
+again, after an answer was seen; a first question that depends on the data.
 
-What no limit can guarantee: as many as basic composition for *every* sequence of questions. One that begins with noise without δ
-and goes on with questions that need all of δ is admitted by basic composition alone, and when the first question is asked
-nobody knows. `expects=` says it in advance; by the same argument any public list may choose.
+What no limit can guarantee: as many as basic composition for *every* sequence of questions. One
+that begins with noise without δ and goes on with questions that need all of δ is admitted by basic
+composition alone, and when the first question is asked nobody knows. `expects=` says it in advance;
+by the same argument any public list may choose.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Cost, Repetition, State, menu
@@ -57,8 +63,8 @@ class Candidates(Limit):
     filters: tuple[Filter, ...]
 
     def __post_init__(self) -> None:
-        claims = {(one.epsilon, one.delta) for one in self.filters}
-        names = {frozenset(one.start()) for one in self.filters}
+        claims = {(candidate.epsilon, candidate.delta) for candidate in self.filters}
+        names = {frozenset(candidate.start()) for candidate in self.filters}
         if len(self.filters) < 2 or len(claims) > 1 or len(names) < len(self.filters):
             raise BadParameter(
                 "DP107",
@@ -80,7 +86,7 @@ class Candidates(Limit):
         return self.first.guarantee_for(unit)
 
     def describe(self) -> list[str]:
-        splits = " or ".join(f"{float(one.leak / one.delta):.0%}" for one in self.filters)
+        splits = " or ".join(f"{float(candidate.leak / candidate.delta):.0%}" for candidate in self.filters)
         total = float(self.first.tracks[0].total)
         return [
             self.first.describe()[0],
@@ -96,7 +102,7 @@ class Candidates(Limit):
 
         return former_filter(self.first)
 
-    # --- before and after the first charge -------------------------------------------------------------
+    # --- before and after the first charge --------------------------------------------------------
 
     def start(self) -> State:
         return State({_OPEN: Fraction(0)})
@@ -114,8 +120,8 @@ class Candidates(Limit):
 
     def best_filter(self, cost: Cost, fraction: Fraction = Fraction(1)) -> Filter:
         """The filter that admits most answers at this cost; a function of the cost alone."""
-        best = max(self.filters, key=lambda one: one.capacity(self._require_own(cost), fraction))
-        widest = max(self.filters, key=lambda one: one.leak)
+        best = max(self.filters, key=lambda candidate: candidate.capacity(self._require_own(cost), fraction))
+        widest = max(self.filters, key=lambda candidate: candidate.leak)
         if (
             best.capacity(cost, fraction) >= 1
             or widest.shortage(widest.start(), cost, fraction).loss_part is not None
@@ -146,7 +152,9 @@ class Candidates(Limit):
         return (self.first, self.first.start()) if chosen is None else (chosen, state)
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        """The rows of every candidate: the first charge chooses by them, and later ones find theirs among them."""
+        """The rows of every candidate: the first charge chooses by them, and later ones find theirs
+        among them.
+        """
         return menu(
             list(dict.fromkeys(row for candidate in self.filters for row in candidate.cost(guarantee).rows))
         )
@@ -199,15 +207,15 @@ class Candidates(Limit):
             notes,
         )
 
-    def fields(self) -> dict[str, Any]:
-        return {"filters": [one.to_dict() for one in self.filters]}
+    def fields(self) -> JsonObject:
+        return {"filters": [candidate.to_dict() for candidate in self.filters]}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Candidates:
-        filters = tuple(Limit.from_dict(one) for one in fields["filters"])
-        if not all(isinstance(one, Filter) for one in filters):
+        filters = tuple(Limit.from_dict(candidate) for candidate in fields["filters"])
+        if not all(isinstance(candidate, Filter) for candidate in filters):
             raise ValueError("filters")
-        return cls(tuple(one for one in filters if isinstance(one, Filter)))
+        return cls(tuple(candidate for candidate in filters if isinstance(candidate, Filter)))
 
 
 def choose_expected(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
@@ -221,15 +229,15 @@ def choose_expected(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
             fix="expects=[privacy.gaussian(noise=10.0), privacy.approximate(0.1, 1e-8)]",
         )
     costs = [limit.cost(guarantee) for guarantee in listed]
-    return max(limit.filters, key=lambda one: _count_admitted(one, costs))
+    return max(limit.filters, key=lambda candidate: _count_admitted(candidate, costs))
 
 
-def _count_admitted(one: Filter, costs: list[Cost]) -> int:
+def _count_admitted(candidate: Filter, costs: list[Cost]) -> int:
     """How many questions of a list, asked again and again, are admitted before the first refusal."""
-    state = one.start()
+    state = candidate.start()
     for done in range(_ROUNDS):
         try:
-            state = one.admit(state, costs[done % len(costs)])
+            state = candidate.admit(state, costs[done % len(costs)])
         except OverBudget:
             return done
     return _ROUNDS

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that hold on to each other: canonical JSON, and the hash that each row carries of the one before.
+"""Rows that hold on to each other: canonical JSON, and the hash that each row carries of the one
+before.
 
-The body of a row is one line of JSON with everything that the row says, the hash of the row before it, and the hash
-of its answer; the row's own hash is the SHA-256 of that line. The answer lies beside the body, so that reading the
-last row stays cheap however long the answers are.
+The body of a row is one line of JSON with everything that the row says, the hash of the row before
+it, and the hash of its answer; the row's own hash is the SHA-256 of that line. The answer lies
+beside the body, so that reading the last row stays cheap however long the answers are.
 
-**Guarantee.** A row that was changed after it was written, taken out, put in, or moved, breaks the chain at that row, unless every
-row after it is computed anew: then the hash of the last row (the anchor) is another one. Two texts with the same
-SHA-256 are not known to anybody.
+**Guarantee.** A row that was changed after it was written, taken out, put in, or moved, breaks the
+chain at that row, unless every row after it is computed anew: then the hash of the last row (the
+anchor) is another one. Two texts with the same SHA-256 are not known to anybody.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ NOTHING = "0" * 64
 SAID = (
     "about", "analyst", "cost", "guarantee", "key", "mechanism", "project", "purpose", "question", "settles",
 )  # fmt: skip
-#: What only those rows say that have something to say: what was written before it could be said stays readable.
+#: What only those rows say that have something to say: what was written before it could be said
+#: stays readable.
 SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session", "stream")
 
 
 class LedgerRow(NamedTuple):
-    """A row as it is stored. The columns beside `body` repeat what is in it, so that it can be found."""
+    """A row as it is stored. The columns beside `body` repeat what is in it, so that it can be
+    found.
+    """
 
     number: int
     kind: str
@@ -105,7 +109,8 @@ def read_row(
     whole: bool = True,
     split: Callable[[str], dict[str, Any] | None] = split_body,
 ) -> dict[str, Any]:
-    """What the body of a row says, after everything was checked that one row can tell; `whole` includes its answer.
+    """What the body of a row says, after everything was checked that one row can tell; `whole`
+    includes its answer.
 
     `split` is `split_body`, or that of a `BodySplitter`, which gives costs that nobody may change.
     """

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that nobody else has, and pauses of uneven length. Nothing that protects anybody is drawn here."""
+"""Names that nobody else has, and pauses of uneven length. Nothing that protects anybody is drawn
+here.
+"""
 
 from __future__ import annotations
 
@@ -14,5 +16,7 @@ def random_name() -> str:
 
 
 def jitter() -> float:
-    """Something between 0 and 1 that two processes hardly ever have in common; from the clock, which never fails."""
+    """Something between 0 and 1 that two processes hardly ever have in common; from the clock,
+    which never fails.
+    """
     return time.perf_counter_ns() % 1000 / 1000

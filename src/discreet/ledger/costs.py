@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact running totals: what has been spent in each track, and what one more answer would add.
 
-**Guarantee.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten times 0.1 is 1), what is
-not is rounded up to a multiple of 2^-80 before it is added; so nothing that costs something is ever free, in whatever
-order it comes. What has no end in a track is `math.inf`, and stays so.
+**Guarantee.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten
+times 0.1 is 1), what is not is rounded up to a multiple of 2^-80 before it is added; so nothing
+that costs something is ever free, in whatever order it comes. What has no end in a track is
+`math.inf`, and stays so.
 
 >>> from discreet.exact import exactly
 >>> spent = State({"epsilon": Fraction(9, 10)})
@@ -22,13 +23,15 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from discreet.errors import BadDescription
+from discreet.json_types import JsonObject
 
 #: A parameter that somebody writes: a number, or an exact ratio.
 Number = float | Fraction
 #: An exact amount, or `math.inf`.
 Amount = Fraction | float
 
-#: Irrational amounts are multiples of this; those from closed forms in doubles are raised by `_ULPS` before.
+#: Irrational amounts are multiples of this; those from closed forms in doubles are raised by
+#: `_ULPS` before.
 GRID = Fraction(1, 1 << 80)
 _ULPS = Fraction(1, 1 << 46)
 #: A total whose denominator has more bits than this is rounded up, to a multiple of `_FINE`.
@@ -37,7 +40,8 @@ _FINE = Fraction(1, 1 << 128)
 
 
 def above(value: float, condition: float = 1.0) -> Amount:
-    """An amount that is not below what a closed form computed; `condition` says how badly its terms cancel.
+    """An amount that is not below what a closed form computed; `condition` says how badly its terms
+    cancel.
 
     It is never zero: what underflowed to nothing still costs one step of the grid.
     """
@@ -190,7 +194,7 @@ class CostRow:
     name: str
     amounts: Amounts
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As JSON."""
         return {"row": self.name, "amounts": self.amounts.to_dict()}
 
@@ -230,9 +234,9 @@ class Lead(NamedTuple):
 class Repetition(NamedTuple):
     """How a limit pays a cost that it has just admitted, if it is charged again and again.
 
-    **Guarantee.** Take any state with the names and at least the amounts of the state for which this
-    was made, in which no amount is above that in `until`, and any time before `ends`. There the limit
-    admits the cost, for the same asker, and adds `added` and nothing else.
+    **Guarantee.** Take any state with the names and at least the amounts of the state for which
+    this was made, in which no amount is above that in `until`, and any time before `ends`. There
+    the limit admits the cost, for the same asker, and adds `added` and nothing else.
     """
 
     added: Mapping[str, Amount]
@@ -241,7 +245,9 @@ class Repetition(NamedTuple):
 
     @classmethod
     def join(cls, parts: Mapping[str, Repetition | None], ends: datetime | None = None) -> Repetition | None:
-        """Several charges at once, each to the amounts under its prefix; None if one of them is None."""
+        """Several charges at once, each to the amounts under its prefix; None if one of them is
+        None.
+        """
         added: dict[str, Amount] = {}
         until: dict[str, Amount] = {}
         for prefix, part in parts.items():
@@ -254,12 +260,14 @@ class Repetition(NamedTuple):
 
 @dataclass(frozen=True)
 class Cost:
-    """What an answer would cost: a menu of ways to pay, each a list of rows; and the same for the lifetime, if kept.
+    """What an answer would cost: a menu of ways to pay, each a list of rows; and the same for the
+    lifetime, if kept.
 
-    A filter's way is one row. A plan's way is one row for each mechanism, listing the slots that it would fit.
+    A filter's way is one row. A plan's way is one row for each mechanism, listing the slots that it
+    would fit.
 
-    **Guarantee.** Each way bounds the mechanism by the theorem that its rows name, rounded up. It depends on the
-    guarantee alone, never on data.
+    **Guarantee.** Each way bounds the mechanism by the theorem that its rows name, rounded up. It
+    depends on the guarantee alone, never on data.
     """
 
     ways: tuple[tuple[CostRow, ...], ...]
@@ -294,7 +302,7 @@ class Cost:
         ways = tuple(tuple(CostRow(row.name, row.amounts.times(count)) for row in way) for way in self.ways)
         return Cost(ways, self.lifetime.times(count) if self.lifetime else None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As JSON."""
         ways = [[row.to_dict() for row in way] for way in self.ways]
         return {"ways": ways} | ({"lifetime": self.lifetime.to_dict()} if self.lifetime else {})

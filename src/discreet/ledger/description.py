@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which data a ledger is charged: the description that each charge names, and what of it may change.
+"""For which data a ledger is charged: the description that each charge names, and what of it may
+change.
 
-**Guarantee.** Within one data set the unit (its column, its type, its word, the relation) and the contribution bounds stay what they were
-at the first charge, and a table that was private once, by its name or by where it lies, is never public later. Whatever
-else changes is written down as a new version before the first charge under it. A version is known by the SHA-256 of its text,
-which every charge carries, so it lies in the hash chain.
+**Guarantee.** Within one data set the unit (its column, its type, its word, the relation) and the
+contribution bounds stay what they were at the first charge, and a table that was private once, by
+its name or by where it lies, is never public later. Whatever else changes is written down as a new
+version before the first charge under it. A version is known by the SHA-256 of its text, which every
+charge carries, so it lies in the hash chain.
 
-Why that is needed: a limit bounds the loss of one unit. Charges for one visit and charges for one patient add up to a bound
-for neither, whatever word both are given. Contribution bounds are enforced question by question; they are fixed because
-the statement names one for all answers.
+Why that is needed: a limit bounds the loss of one unit. Charges for one visit and charges for one
+patient add up to a bound for neither, whatever word both are given. Contribution bounds are
+enforced question by question; they are fixed because the statement names one for all answers.
 
-What would break it: two columns of the same name that mean different people, or two files of one name. Neither can be seen from a
-description; the statement lists every version with its sources, and marks as asserted what only a person can know.
+What would break it: two columns of the same name that mean different people, or two files of one
+name. Neither can be seen from a description; the statement lists every version with its sources,
+and marks as asserted what only a person can know.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ _FIXED = {
     "at_most": "at_most",
     "groups": "groups",
 }
-#: What may change, and says nothing about what a question means: where knowledge and rows come from.
+#: What may change, and says nothing about what a question means: where knowledge and rows come
+#: from.
 _ORIGIN = ("source", "within")
 
 
@@ -44,7 +48,9 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two versions. `refused`: it may not be; `alters`: what was described before is described otherwise."""
+    """One difference between two versions. `refused`: it may not be; `alters`: what was described
+    before is described otherwise.
+    """
 
     words: str
     refused: bool = False
@@ -98,12 +104,15 @@ class Description:
         return {place for place in places if place[0]}
 
     def is_about_the_data_of(self, other: Description) -> bool:
-        """Whether both describe one data set: by its name, or because a private table of both lies in the same place."""
+        """Whether both describe one data set: by its name, or because a private table of both lies
+        in the same place.
+        """
         return self.name == other.name or bool(self.lies(private=True) & other.lies(private=True))
 
 
 def refuse_another(versions: Iterable[Description], new: Description) -> None:
-    """Refuse a description that protects somebody else than the versions that the ledger was charged under.
+    """Refuse a description that protects somebody else than the versions that the ledger was
+    charged under.
 
     >>> before = Description.of({"name": "visits", "column": "patient_id", "at_most": 4})
     >>> refuse_another([before], Description.of({"name": "visits", "column": "visit_id", "at_most": 4}))
@@ -118,7 +127,9 @@ def refuse_another(versions: Iterable[Description], new: Description) -> None:
 
 
 def list_changes(old: Description, new: Description) -> list[Change]:
-    """How the new description differs from the old one; between different data sets only what may not be."""
+    """How the new description differs from the old one; between different data sets only what may
+    not be.
+    """
     changes = list(_exposed_tables(old, new))
     if old.is_about_the_data_of(new):
         changes += _unit_changes(old, new)
@@ -138,7 +149,9 @@ def _unit_changes(old: Description, new: Description) -> Iterator[Change]:
 
 
 def _unit_kind(description: Description) -> str | None:
-    """The type of the column that tells units apart: read as a number, '7' and '07' are one person, and as text two."""
+    """The type of the column that tells units apart: read as a number, '7' and '07' are one person,
+    and as text two.
+    """
     column = description.facts.get("column")
     private = (table for table in description.tables.values() if table.get("private", True))
     kinds = (table.get("columns", {}).get(column, {}).get("kind") for table in private)

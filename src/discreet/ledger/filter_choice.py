@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the parameters of `Limit.filter`, (ε, δ), ρ or μ, to a filter with its constants; `filters` says what each proves."""
+"""From the parameters of `Limit.filter`, (ε, δ), ρ or μ, to a filter with its constants; `filters`
+says what each proves.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +88,14 @@ def _leak_fraction(
 
 
 def _candidates(epsilon: Fraction, delta: Fraction) -> Candidates:
-    """Those whose totals have names of their own; at the far ends of what a limit may be two orders can be the same."""
-    listed = [*(_of_epsilon("tracks", epsilon, delta, fraction) for fraction in SPLITS)]
-    listed.append(_of_epsilon("basic", epsilon, delta, Fraction(1)))
-    return Candidates(tuple({frozenset(one.start()): one for one in reversed(listed)}.values())[::-1])
+    """Those whose totals have names of their own; at the far ends of what a limit may be two orders
+    can be the same.
+    """
+    candidates = [*(_of_epsilon("tracks", epsilon, delta, fraction) for fraction in SPLITS)]
+    candidates.append(_of_epsilon("basic", epsilon, delta, Fraction(1)))
+    return Candidates(
+        tuple({frozenset(candidate.start()): candidate for candidate in reversed(candidates)}.values())[::-1]
+    )
 
 
 def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, fraction: Fraction) -> Filter:
@@ -122,7 +128,9 @@ def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, fraction: Fractio
 
 
 def former_filter(limit: Filter) -> Filter | None:
-    """The filter that earlier releases made of the same call, a tenth of δ for mechanisms that may fail."""
+    """The filter that earlier releases made of the same call, a tenth of δ for mechanisms that may
+    fail.
+    """
     if limit.epsilon is None or limit.sort not in ("lanes", "renyi", "zcdp"):
         return None
     kind = "zcdp" if limit.sort == "zcdp" else "tracks"
@@ -151,7 +159,8 @@ def _exact_delta(delta: Number) -> Fraction:
 def _squared_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """μ² of the least Gaussian noise that is (ε, δ)-private, rounded down."""
     target = make.approximate(float_below(epsilon), float_below(delta))
-    # a little more noise than needed, so that the proof survives the roundings of μ² back to a noise
+    # a little more noise than needed, so that the proof survives the roundings of μ² back to a
+    # noise
     noise = Fraction(calibrate(make.gaussian, to=target)) * (1 + Fraction(1, 1 << 40))
     return floor(1 / noise**2, GRID)
 

@@ -9,19 +9,23 @@
 | zcdp | Σδᵢ ≤ d and Σρᵢ ≤ ρ | d-approximate ρ-zCDP, hence (ε, δ) | Feldman, Zrnic 2021; Whitehouse et al. 2023 |
 | gdp | Σμᵢ² ≤ μ² | μ-GDP, the whole Gaussian curve | Smith, Thakurta 2022; Koskela et al. 2023 |
 
-Why a sum is enough: after the first answer what is left is one number, the same whatever that answer was. A mechanism
-that costs c, followed by anything that keeps within what is left of B, keeps B; go backwards from the last question.
+Why a sum is enough: after the first answer what is left is one number, the same whatever that
+answer was. A mechanism that costs c, followed by anything that keeps within what is left of B,
+keeps B; go backwards from the last question.
 
-**Tracks.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q) ≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊.
-Totals only grow, so on each path some track was open throughout. Paths of the pure track have L̂ ≤ ε and add nothing.
-Paths of the Rényi track are, with the same probabilities, paths of the process stopped by that track alone, and
-add at most w = CKS(α, B, ε). So the claim is (ε, d + (1-d)·w). Leaks use up δ linearly, the conversion only its logarithm:
-of d = ¾·δ and w = the rest, the account holds three quarters of all δ and the track keeps nine tenths of its ρ. α and B
-are fixed before anything is answered, and stored: another α afterwards, or δ exchanged against B, is covered by no proof.
-That d + w must not exceed δ is no weakness of the proof: an analyst who leaks on one answer and spends B on the other
-reaches 99.98 % of it. Which split serves best depends on the questions; see `discreet.ledger.candidates`.
+**Tracks.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q)
+≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊. Totals only grow, so on each path some track was open throughout.
+Paths of the pure track have L̂ ≤ ε and add nothing. Paths of the Rényi track are, with the same
+probabilities, paths of the process stopped by that track alone, and add at most w = CKS(α, B, ε).
+So the claim is (ε, d + (1-d)·w). Leaks use up δ linearly, the conversion only its logarithm: of d =
+¾·δ and w = the rest, the account holds three quarters of all δ and the track keeps nine tenths of
+its ρ. α and B are fixed before anything is answered, and stored: another α afterwards, or δ
+exchanged against B, is covered by no proof. That d + w must not exceed δ is no weakness of the
+proof: an analyst who leaks on one answer and spends B on the other reaches 99.98 % of it. Which
+split serves best depends on the questions; see `discreet.ledger.candidates`.
 
-**Basic.** The pure track with all of δ as its account, w = 0: it admits what is (ε, δ) by itself, which no other split can.
+**Basic.** The pure track with all of δ as its account, w = 0: it admits what is (ε, δ) by itself,
+which no other split can.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below
+from discreet.json_types import JsonObject
 from discreet.ledger import pinned, pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -78,7 +83,8 @@ _THEOREMS = {
 _WHOLE = Fraction(1)
 #: In fractions of this part of δ answers take δ on themselves beyond what they need.
 _STEP = Fraction(1, 10)
-#: Rooms that differ by more than this are told apart by floats, if every total is between these two.
+#: Rooms that differ by more than this are told apart by floats, if every total is between these
+#: two.
 _CLEARLY, _SMALLEST, _GREATEST = 1e-9, 1e-25, 1e290
 #: Of the reach of a lead this part is used, so that roundings do not end it early.
 _NEARLY = 0.99
@@ -90,7 +96,8 @@ _LAST = Fraction(4, 5)
 class Filter(Limit):
     """A δ account and one or more tracks, of which one has to stay open.
 
-    `epsilon` and `delta` are what was asked for (None where a track's own measure was given); `leak` is the account d.
+    `epsilon` and `delta` are what was asked for (None where a track's own measure was given);
+    `leak` is the account d.
     """
 
     kind = "filter"
@@ -186,7 +193,9 @@ class Filter(Limit):
         return menu(list(pricing.cost_rows(as_guarantee(guarantee), self.tracks, self.account)))
 
     def capacity(self, cost: Cost, fraction: Fraction = _WHOLE) -> Amount:
-        """How many answers at that cost an untouched filter, or that fraction of it, admits if all are paid in one way."""
+        """How many answers at that cost an untouched filter, or that fraction of it, admits if all
+        are paid in one way.
+        """
         return max((self._copies(row, fraction) for row in self._rows(cost)), default=Fraction(0))
 
     def _copies(self, row: CostRow, fraction: Fraction) -> Amount:
@@ -225,11 +234,12 @@ class Filter(Limit):
     def repetition_within(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Repetition | None:
         """How `pay_best` pays a cost again in that fraction of every track.
 
-        Why it holds: `pay_best` takes a row that is the only one of its menu, or leads in it, if the account and some
-        track are open afterwards. The account and one track are open as long as no more is spent than `until` says.
-        A row leads as long as `Lead.holds` confirms it; whatever was spent, what it compares are amounts that were
-        rounded to floats and divided by floats, which keeps their order. So if it confirms the lead in this state and
-        where every amount is that of `until`, it confirms it between the two.
+        Why it holds: `pay_best` takes a row that is the only one of its menu, or leads in it, if
+        the account and some track are open afterwards. The account and one track are open as long
+        as no more is spent than `until` says. A row leads as long as `Lead.holds` confirms it;
+        whatever was spent, what it compares are amounts that were rounded to floats and divided by
+        floats, which keeps their order. So if it confirms the lead in this state and where every
+        amount is that of `until`, it confirms it between the two.
         """
         usual = (cost.menus.get(self._names_in_order) or self._split_rows(cost))[0]
         until: dict[str, Amount] = {}
@@ -249,7 +259,9 @@ class Filter(Limit):
         return Repetition(row.amounts, until) if _is_within(state, until) else None
 
     def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
-        """The state after the best row that fits into that fraction of every track, and the row; None if none fits."""
+        """The state after the best row that fits into that fraction of every track, and the row;
+        None if none fits.
+        """
         menus = cost.menus.get(self._names_in_order) or self._split_rows(cost)
         return self._pay_roomiest(state, menus[0], fraction) or self._pay_roomiest(state, menus[1], fraction)
 
@@ -281,15 +293,16 @@ class Filter(Limit):
 
         Exact fractions then choose among these rows, with the same outcome as among all of them.
 
-        Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at most 2⁻¹²⁸, which is 3e-14
-        of a total of 1e-25. So where a part of a total is at most two, it is right to 1e-13, and so are rooms; where it is
-        more, the path is closed by far more than 1e-9. A row that is closed looks no roomier than 1e-13, an open one
-        no less roomy than -1e-13. What is left out is closed for sure, or less roomy than another open row.
+        Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at
+        most 2⁻¹²⁸, which is 3e-14 of a total of 1e-25. So where a part of a total is at most two,
+        it is right to 1e-13, and so are rooms; where it is more, the path is closed by far more
+        than 1e-9. A row that is closed looks no roomier than 1e-13, an open one no less roomy than
+        -1e-13. What is left out is closed for sure, or less roomy than another open row.
 
-        **While it leads.** Let the best row be the only one left, its room r, and no other row's room above s ≥ 0. After
-        more was spent, at most the part u ≤ 1 of each total, no room has grown. The free part of the account and that of
-        its track are at most 1 and have each lost u at most, so its room has lost 3u at most: with 3u < r - s it is
-        still the only one left.
+        **While it leads.** Let the best row be the only one left, its room r, and no other row's
+        room above s ≥ 0. After more was spent, at most the part u ≤ 1 of each total, no room has
+        grown. The free part of the account and that of its track are at most 1 and have each lost u
+        at most, so its room has lost 3u at most: with 3u < r - s it is still the only one left.
         """
         totals = self._about(fraction)
         if not totals:
@@ -311,7 +324,9 @@ class Filter(Limit):
         return contenders
 
     def _about(self, fraction: Fraction) -> tuple[float, ...]:
-        """That fraction of the account and every track, as floats; nothing if one is too small or too great for floats."""
+        """That fraction of the account and every track, as floats; nothing if one is too small or
+        too great for floats.
+        """
         if fraction is _WHOLE:
             return self._totals
         leak, *sums = (
@@ -344,7 +359,9 @@ class Filter(Limit):
         return False
 
     def shortage(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Shortage:
-        """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a track."""
+        """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits
+        a track.
+        """
         rows, room = self._rows(cost), fraction * self.leak - state["delta"]
         parts = [
             _part(track, row, fraction * track.total - state[track.name])
@@ -361,8 +378,8 @@ class Filter(Limit):
     def _room(self, state: State, fraction: Fraction) -> list[Amount]:
         """What is left of each open path, the roomiest first; none if all are closed.
 
-        A path is the δ account with one track. Its room is the product of what is left of both, as fractions: so much δ
-        is given for a smaller loss as that loss is worth, and no more.
+        A path is the δ account with one track. Its room is the product of what is left of both, as
+        fractions: so much δ is given for a smaller loss as that loss is worth, and no more.
         """
         leaked = 1 - _ratio(state["delta"], fraction * self.leak)
         tracks = (1 - _ratio(state[track.name], fraction * track.total) for track in self.tracks)
@@ -394,8 +411,8 @@ class Filter(Limit):
         ]
         return (*account, *tracks)
 
-    def fields(self) -> dict[str, Any]:
-        tracks = [
+    def fields(self) -> JsonObject:
+        tracks: list[JsonObject] = [
             {"kind": track.kind, "total": str(track.total), "order": track.order} for track in self.tracks
         ]
         epsilon = None if self.epsilon is None else str(self.epsilon)
@@ -465,7 +482,8 @@ def _keeps(limit: Filter, track: Track, epsilon: Fraction) -> bool:
 
 
 def _about_room(spent: Sequence[float], amounts: Sequence[float], totals: Sequence[float]) -> float | None:
-    """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed, None if floats cannot say.
+    """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed,
+    None if floats cannot say.
 
     What is spent comes as fractions of the totals; the account is the first of them.
     """
@@ -479,7 +497,9 @@ def _about_room(spent: Sequence[float], amounts: Sequence[float], totals: Sequen
 
 
 def _fractions_spent(spent: Iterable[Amount], totals: Sequence[float]) -> list[float]:
-    """What is spent as fractions of the totals, in floats; where the total is nothing, what is spent."""
+    """What is spent as fractions of the totals, in floats; where the total is nothing, what is
+    spent.
+    """
     return [
         amount / total if total else amount
         for amount, total in zip(map(near_float, spent), totals, strict=True)
@@ -511,7 +531,9 @@ def _where_lead_ends(
 
 
 def _part(track: Track, row: CostRow, room: Amount) -> float:
-    """How much of the ε of an answer would fit into a track, about: losses are ε or, in the other measures, like ε²."""
+    """How much of the ε of an answer would fit into a track, about: losses are ε or, in the other
+    measures, like ε².
+    """
     needed = row.amounts[track.name]
     if room <= 0 or needed == math.inf:
         return 0.0

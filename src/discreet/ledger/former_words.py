@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The former wording of sentences in statements, so that a statement of earlier software still verifies.
+"""The former wording of sentences in statements, so that a statement of earlier software still
+verifies.
 
 A statement is verified letter by letter (`statement_check.py`), so a reworded sentence would make
 every older statement look changed. A statement is therefore compared with today's wording first,
@@ -22,6 +23,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from discreet.json_types import JsonObject
 
 __all__ = ["SENTENCES", "former_facts", "former_page"]
 
@@ -198,7 +201,7 @@ _GUESSES = re.compile(
 )
 
 
-def former_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+def former_facts(facts: Mapping[str, Any]) -> JsonObject:
     """The facts of a statement with the library's sentences in their former wording."""
     reworded = {name: _reword(value) if name in _REWORDED else value for name, value in facts.items()}
     for allocation, former in zip(
@@ -216,7 +219,9 @@ def former_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def former_page(page: str, form: str) -> str:
-    """A page made from `former_facts`, as HTML ("html") or Markdown ("md"), with the former headings."""
+    """A page made from `former_facts`, as HTML ("html") or Markdown ("md"), with the former
+    headings.
+    """
     for today, former in _HEADINGS[form]:
         page = page.replace(today, former)
     if form == "md":

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of limit, and the one function that puts a filter, its allocations and its windows together."""
+"""Every kind of limit, and the one function that puts a filter, its allocations and its windows
+together.
+"""
 
 from __future__ import annotations
 

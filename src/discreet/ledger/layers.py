@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """On what a guarantee rests, layer by layer, in the order of the pyramid of NIST SP 800-226.
 
-**Guarantee.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted* by the curator (the guarantee
-depends on it, and nothing here checks it), or *not covered* (nothing is guaranteed about it). A line is marked enforced only
-for what goes through a session and a ledger.
+**Guarantee.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted*
+by the curator (the guarantee depends on it, and nothing here checks it), or *not covered* (nothing
+is guaranteed about it). A line is marked enforced only for what goes through a session and a
+ledger.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ def layers(
     *,
     forgets: bool = False,
 ) -> list[dict[str, Any]]:
-    """The five layers, the most visible one first; `forgets` says that the ledger is in memory only.
+    """The five layers, the most visible one first; `forgets` says that the ledger is in memory
+    only.
 
-    `description` is the one that is shown, `described` what `versions.describe_versions` found of it in the rows.
+    `description` is the one that is shown, `described` what `versions.describe_versions` found of
+    it in the rows.
     """
     lines_by_layer: dict[str, Iterator[Line]] = {
         "Privacy loss and unit": _loss_lines(limit, description, described),
@@ -208,7 +211,9 @@ def _outside_lines(outside: int, released: Sequence[Mapping[str, Any]]) -> Itera
 
 
 def _contribution_lines(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
-    """How many rows of one unit count: enforced where answers were computed from it, else a word of whoever gave it."""
+    """How many rows of one unit count: enforced where answers were computed from it, else a word of
+    whoever gave it.
+    """
     words = "each contributes {}; extra rows are down-weighted."
     used = {version["dataset"]: version for version in described["versions"] if version["compiled"]}
     for name, version in used.items():

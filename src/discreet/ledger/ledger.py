@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ledger: what was spent on a data set, written down before anything is drawn, and never given back.
+"""The ledger: what was spent on a data set, written down before anything is drawn, and never given
+back.
 
 ledger = Ledger("visits.ledger", limit=Limit.filter(epsilon=1, delta=1e-6), unit="patient")
 receipt = ledger.charge(mechanism.guarantee, question="how many visits?", key="visits-1")     # on disk before it returns
@@ -62,19 +63,22 @@ _LATEST = 100
 class Ledger:
     """A book of what was spent on one data set, with a limit that it never lets through.
 
-    `description` is what `Dataset.public_description` says. A charge names the description that it is made under, and one that
-    protects somebody else is refused (`discreet.ledger.description`).
+    `description` is what `Dataset.public_description` says. A charge names the description that it
+    is made under, and one that protects somebody else is refused (`discreet.ledger.description`).
 
-    **Guarantee.** `charge` returns a receipt only after the cost is on disk, and only if the limit admits it; so the total in the
-    ledger is never below what was drawn, whatever crashes and whenever, and never above the limit, however many processes,
-    threads and machines charge at once. Nothing is ever given back. A refusal writes nothing and is a function of earlier
-    charges alone.
+    **Guarantee.** `charge` returns a receipt only after the cost is on disk, and only if the limit
+    admits it; so the total in the ledger is never below what was drawn, whatever crashes and
+    whenever, and never above the limit, however many processes, threads and machines charge at
+    once. Nothing is ever given back. A refusal writes nothing and is a function of earlier charges
+    alone.
 
-    Why it holds: one writer at a time reads the last row, asks the limit and appends, in one transaction of the database
-    (`discreet.ledger.store`), before the caller draws; every row carries the running total and the hash of the row before.
+    Why it holds: one writer at a time reads the last row, asks the limit and appends, in one
+    transaction of the database (`discreet.ledger.store`), before the caller draws; every row
+    carries the running total and the hash of the row before.
 
-    What would break it: drawing without a receipt; two ledgers for the same data; a file that is put back to an older copy
-    (`anchor` detects it, if you kept one elsewhere); a disk that lies about having written.
+    What would break it: drawing without a receipt; two ledgers for the same data; a file that is
+    put back to an older copy (`anchor` detects it, if you kept one elsewhere); a disk that lies
+    about having written.
 
     >>> from discreet import privacy
     >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1), unit="patient")
@@ -105,7 +109,7 @@ class Ledger:
         self._seen = last.number, last.hash
         self._about, self._versions, self._looked = about, dict[str, Description](), 0
 
-    # --- spending ------------------------------------------------------------------------------------
+    # --- spending ---------------------------------------------------------------------------------
 
     def charge(
         self,
@@ -122,11 +126,12 @@ class Ledger:
     ) -> Receipt:
         """Pay for an answer; draw it after this returns, and not before.
 
-        Every call pays, also with a key that was used before: ask `find` first. `private` is False for noise that can be
-        repeated (`Release.private`), and such an answer is refused. `description` says of which data it is an answer
-        (`Dataset.public_description`): one that protects somebody else than earlier ones is refused. `compiled` says that the
-        guarantee was computed from it. `in_session` is for a `Session`, which draws what it charges; of every other charge
-        a statement says that its noise is asserted.
+        Every call pays, also with a key that was used before: ask `find` first. `private` is False
+        for noise that can be repeated (`Release.private`), and such an answer is refused.
+        `description` says of which data it is an answer (`Dataset.public_description`): one that
+        protects somebody else than earlier ones is refused. `compiled` says that the guarantee was
+        computed from it. `in_session` is for a `Session`, which draws what it charges; of every
+        other charge a statement says that its noise is asserted.
         """
         wanted, subject = (
             Charge(guarantee, question, key, mechanism),
@@ -145,10 +150,12 @@ class Ledger:
         compiled: bool = False,
         in_session: bool = False,
     ) -> list[Receipt | Entry]:
-        """Pay for several answers together, or for none; draw them after this returns, and show none before `commit_all`.
+        """Pay for several answers together, or for none; draw them after this returns, and show
+        none before `commit_all`.
 
-        For each of them, in their order: the entry with the answer, if its key has one, to be shown again; else a receipt,
-        whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
+        For each of them, in their order: the entry with the answer, if its key has one, to be shown
+        again; else a receipt, whose `cost` is None if it was paid by an earlier call that was never
+        answered. Nothing is paid twice.
         """
         subject = ChargeSubject.of(description, compiled=compiled, in_session=in_session)
         bills = [Bill.of(one, self.limit, self.unit, subject, asker, private=private) for one in wanted]
@@ -166,8 +173,9 @@ class Ledger:
     def commit(self, receipt: Receipt, answer: str | None = None) -> str | None:
         """Keep the answer of a charge; returns the answer to show.
 
-        If the receipt, or another one with the same key, has been committed already, that answer is the one that counts,
-        and this one must be forgotten: two answers to one question would tell more than one.
+        If the receipt, or another one with the same key, has been committed already, that answer is
+        the one that counts, and this one must be forgotten: two answers to one question would tell
+        more than one.
         """
         if answer is not None and not isinstance(answer, str):
             raise _not_text_error(answer)
@@ -190,10 +198,12 @@ class Ledger:
         asker: Asker = NOBODY,
         description: Description | Mapping[str, Any] | None = None,
     ) -> Entry | None:
-        """The committed answer for a key, which may be shown again for nothing; None if there is none.
+        """The committed answer for a key, which may be shown again for nothing; None if there is
+        none.
 
-        An answer belongs to whoever asked: with another analyst or project, or without the one who asked, the key is refused.
-        Question, guarantee and description are compared if they are given.
+        An answer belongs to whoever asked: with another analyst or project, or without the one who
+        asked, the key is refused. Question, guarantee and description are compared if they are
+        given.
         """
         entry = self._under(key)
         if entry is None:
@@ -232,13 +242,17 @@ class Ledger:
         return stored_periods(self._store, validate_label("key", key))
 
     def find_pending(self, key: str) -> Receipt | None:
-        """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
+        """What `charge_all` has charged under a key and nobody has answered: asking again answers
+        it for nothing.
+        """
         return pending_charge(self._store, validate_label("key", key))
 
-    # --- looking -------------------------------------------------------------------------------------
+    # --- looking ----------------------------------------------------------------------------------
 
     def budget(self, asker: Asker = NOBODY) -> Budget:
-        """What is spent and what remains of the budget, or of the asker's allocation, and how many more answers like the last one fit."""
+        """What is spent and what remains of the budget, or of the asker's allocation, and how many
+        more answers like the last one fit.
+        """
         budget = self.limit.budget(self.spent, asker=asker, now=chain.now())
         last = len(self) - 1
         return replace(budget, last=_last_charge(self._store, last, asker))
@@ -253,9 +267,23 @@ class Ledger:
         """The exact totals, by accounting track."""
         return self._total(*self._store.alone(self._last))
 
-    def entries(self) -> Iterator[Entry]:
-        """Every row of the book, from the first on, each checked by itself; `verify` checks them together."""
-        return map(entry_of, self._store.rows())
+    @check.arguments
+    def entries(self, after: int | None = None, limit: int | None = None) -> Iterator[Entry]:
+        """The rows of the book, each checked by itself; `verify` checks them together.
+
+        `after` leaves out the rows up to that number, and `limit` bounds how many are read: only
+        these are fetched from the store.
+
+        >>> from discreet import privacy
+        >>> from discreet.ledger import Ledger, Limit
+        >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+        >>> receipts = [ledger.charge(privacy.pure(0.1)) for _ in range(9)]
+        >>> [entry.number for entry in ledger.entries(after=3, limit=2)]
+        [4, 5]
+        """
+        start = 0 if after is None else check.whole(at_least=0, after=after) + 1
+        rows = self._store.rows(start, None if limit is None else check.whole(limit=limit))
+        return map(entry_of, rows)
 
     def __len__(self) -> int:
         return self._store.alone(self._last)[0].number + 1
@@ -264,7 +292,9 @@ class Ledger:
         return True
 
     def versions(self) -> Mapping[str, Description]:
-        """Every description of the data that this ledger was charged under, by its digest, the first one first."""
+        """Every description of the data that this ledger was charged under, by its digest, the
+        first one first.
+        """
         return self._store.alone(self._look_for_versions)
 
     def _look_for_versions(self) -> dict[str, Description]:
@@ -277,15 +307,18 @@ class Ledger:
     def guarantee(self) -> Guarantee | None:
         """Everything that was charged, as one guarantee; None if nothing was.
 
-        **Guarantee.** It describes what was run. Its views hold if the parameters of every charge were fixed in advance (as under
-        `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own guarantee.
+        **Guarantee.** It describes what was run. Its views hold if the parameters of every charge
+        were fixed in advance (as under `Limit.plan`); where they were chosen in view of earlier
+        answers, what holds is the limit's own guarantee.
         """
         charged = Counter(entry.guarantee for entry in self.entries() if entry.kind == "reserved")
         parts = [(from_json(wire), count) for wire, count in charged.items() if wire is not None]
         return compose(parts) if parts else None
 
     def anchor(self) -> str:
-        """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a roll-back to before it."""
+        """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a
+        roll-back to before it.
+        """
         return self._store.alone(self._last)[0].hash
 
     def holds(self, anchor: str) -> bool:
@@ -295,7 +328,8 @@ class Ledger:
     def verify(
         self, anchor: str | None = None, *, rows: int | None = None, progress: Progress | None = None
     ) -> Verification:
-        """Recompute every hash, cost and total from what is stored, or from the first `rows` rows; see `discreet.ledger.verify`.
+        """Recompute every hash, cost and total from what is stored, or from the first `rows` rows;
+        see `discreet.ledger.verify`.
 
         `progress(done, all)` is called now and then with numbers of rows.
         """
@@ -336,9 +370,11 @@ class Ledger:
         dataset: str,
         description: Description | Mapping[str, Any] | None = None,
     ) -> None:
-        """Refuse what this ledger was not made for: another limit, unit or data set, or a description that protects others.
+        """Refuse what this ledger was not made for: another limit, unit or data set, or a
+        description that protects others.
 
-        A ledger that names no data set takes any. A charge is compared again, in its own transaction.
+        A ledger that names no data set takes any. A charge is compared again, in its own
+        transaction.
         """
         if description is not None:
             refuse_another(self.versions().values(), Description.of(description))
@@ -346,7 +382,7 @@ class Ledger:
         about = {"limit": self.limit.to_dict(), "unit": unit_of, "dataset": self.dataset or dataset}
         check_belongs(about, ledger_facts(limit, unit, dataset))
 
-    # --- a handle, not a value -------------------------------------------------------------------------
+    # --- a handle, not a value --------------------------------------------------------------------
 
     def close(self) -> None:
         """Let go of the file or the server; the ledger opens it again when it is used."""
@@ -372,7 +408,7 @@ class Ledger:
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise self.no_copies()
 
-    # --- inside a transaction ----------------------------------------------------------------------------
+    # --- inside a transaction ---------------------------------------------------------------------
 
     def _in_turn(self, work: Callable[[Turn], T]) -> T:
         """Do some work when it is our turn to write; what it wrote is on disk when this returns."""
@@ -388,7 +424,9 @@ class Ledger:
         return found
 
     def _last(self) -> tuple[LedgerRow, dict[str, Any]]:
-        """The last row and what it says; refused if the book no longer holds what this process saw in it before."""
+        """The last row and what it says; refused if the book no longer holds what this process saw
+        in it before.
+        """
         row = self._store.last()
         body = chain.read_row(row, whole=False)
         number, known = self._seen
@@ -403,7 +441,9 @@ class Ledger:
 
 
 def _last_charge(store: Store, last: int, asker: Asker) -> Guarantee | None:
-    """The guarantee of the last charge, among the latest rows; of somebody with an allocation only their own."""
+    """The guarantee of the last charge, among the latest rows; of somebody with an allocation only
+    their own.
+    """
     rows = (store.at(number) for number in range(last, max(0, last - _LATEST), -1))
     for entry in (entry_of(row) for row in rows if row is not None and row.kind == "reserved"):
         if (

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a guarantee.
+"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a
+guarantee.
 
-A trade-off curve says what a mechanism reveals. It is not something to pay with: if the next question, and how much is
-spent on it, may depend on the answers so far, then "compose what was run and stop when the curve is crossed" claims
-more than it keeps (docs/explain/spending.md runs the counterexample). So spending has its own type:
+A trade-off curve says what a mechanism reveals. It is not something to pay with: if the next
+question, and how much is spent on it, may depend on the answers so far, then "compose what was run
+and stop when the curve is crossed" claims more than it keeps (docs/explain/spending.md runs the
+counterexample). So spending has its own type:
 
 - `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier answers.
 - `Limit.plan(guarantee)`: slots fixed in advance, used in any order; tight, because they are accounted for jointly.
 - `Limit.odometer(delta)`: no limit, and a line that says at all times which (ε, δ) was reached.
 
-A limit is pure mathematics. It holds no state: `start` makes one, `cost` prices a guarantee, `admit` returns the
-state after it, or refuses. The ledger stores states and costs; it never decides.
+A limit is pure mathematics. It holds no state: `start` makes one, `cost` prices a guarantee,
+`admit` returns the state after it, or refuses. The ledger stores states and costs; it never
+decides.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any, ClassVar, Self
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.exact import bisect_whole
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount, Cost, CostRow, Number, Repetition, State, unreadable_error
@@ -43,12 +47,13 @@ _HARDLY = 1_000
 class Limit(ABC):
     """How much may be spent; see the module docstring.
 
-    **Guarantee.** Whatever an analyst asks, in whatever order and however it depends on earlier answers, as long as each
-    question was admitted before its noise was drawn, all answers together keep `guarantee` (by `theorem`). A refusal is a
-    function of what was charged before, never of the data, and costs nothing.
+    **Guarantee.** Whatever an analyst asks, in whatever order and however it depends on earlier
+    answers, as long as each question was admitted before its noise was drawn, all answers together
+    keep `guarantee` (by `theorem`). A refusal is a function of what was charged before, never of
+    the data, and costs nothing.
 
-    What would break it: drawing before charging, giving back what was charged, or pricing a mechanism by anything
-    that the data decided.
+    What would break it: drawing before charging, giving back what was charged, or pricing a
+    mechanism by anything that the data decided.
 
     >>> from discreet import privacy
     >>> limit = Limit.filter(epsilon=1)
@@ -87,7 +92,9 @@ class Limit(ABC):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What holds at the end, for a record added or removed; the ledger states it for its own unit."""
+        """What holds at the end, for a record added or removed; the ledger states it for its own
+        unit.
+        """
         return self.guarantee_for(Unit())
 
     @abstractmethod
@@ -108,7 +115,9 @@ class Limit(ABC):
 
     @property
     def former_limit(self) -> Limit | None:
-        """What earlier releases made of the same call, with the same claim; None if they made the same."""
+        """What earlier releases made of the same call, with the same claim; None if they made the
+        same.
+        """
         return None
 
     @abstractmethod
@@ -126,7 +135,8 @@ class Limit(ABC):
     ) -> State:
         """The state after paying, in the way after which most is left; `OverBudget` if none fits.
 
-        `asker` names whose allocations are charged; `now` is the public time, for limits with windows.
+        `asker` names whose allocations are charged; `now` is the public time, for limits with
+        windows.
         """
 
     def repetition(
@@ -137,7 +147,9 @@ class Limit(ABC):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Repetition | None:
-        """How `admit` pays a cost again that it has just paid, in this state and later ones; None if that is not known."""
+        """How `admit` pays a cost again that it has just paid, in this state and later ones; None
+        if that is not known.
+        """
         return None
 
     @abstractmethod
@@ -151,7 +163,7 @@ class Limit(ABC):
         """What is spent and what remains, for people."""
 
     @abstractmethod
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """The constants of the limit, as JSON; `from_fields` takes them back."""
 
     @classmethod
@@ -159,13 +171,14 @@ class Limit(ABC):
     def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
         """The limit with these constants, which are proved again before they are believed."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """A versioned description that `from_dict` reads back to an equal limit."""
         return {"discreet": VERSION, "limit": self.kind, **self.fields()}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Limit:
-        """The limit that `to_dict` described; the constants are checked again, and what fails is refused.
+        """The limit that `to_dict` described; the constants are checked again, and what fails is
+        refused.
 
         >>> Limit.from_dict(Limit.filter(epsilon=1, delta=1e-6).to_dict()) == Limit.filter(epsilon=1, delta=1e-6)
         True
@@ -183,7 +196,7 @@ class Limit(ABC):
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, DiscreetError) as error:
             raise unreadable_error("a limit") from error
 
-    # --- the three ways to make one ------------------------------------------------------------------
+    # --- the three ways to make one ---------------------------------------------------------------
 
     @staticmethod
     @check.arguments
@@ -204,19 +217,20 @@ class Limit(ABC):
     ) -> Limit:
         """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ.
 
-        Part of δ pays for mechanisms that may fail, as key selection does; the rest is for Rényi accounting.
-        The first charge decides how δ is split. `leaks=0.75` fixes the fraction for failures, and
-        `expects`, a list of guarantees that you will ask for in turn, chooses it. `kind="basic"` adds up ε
-        and δ and nothing else. `analysts` and `projects` map names to allocations, each a fraction of the
-        budget; with `reserved=True` nobody is refused because of what others spent. `window` ("month")
-        renews the limit by the calendar, under a `lifetime` limit.
+        Part of δ pays for mechanisms that may fail, as key selection does; the rest is for Rényi
+        accounting. The first charge decides how δ is split. `leaks=0.75` fixes the fraction for
+        failures, and `expects`, a list of guarantees that you will ask for in turn, chooses it.
+        `kind="basic"` adds up ε and δ and nothing else. `analysts` and `projects` map names to
+        allocations, each a fraction of the budget; with `reserved=True` nobody is refused because
+        of what others spent. `window` ("month") renews the limit by the calendar, under a
+        `lifetime` limit.
 
-        **Guarantee.** All answers together keep the parameters that were given, even if every question and
-        its price depend on earlier answers.
+        **Guarantee.** All answers together keep the parameters that were given, even if every
+        question and its price depend on earlier answers.
 
         Why it holds: costs add up in exact ratios, and each kind of filter has its theorem
-        (`discreet.ledger.filters`; Rogers et al. 2016; Feldman, Zrnic 2021; Whitehouse et al. 2023).
-        What would break it: answers about the same people that are not charged here.
+        (`discreet.ledger.filters`; Rogers et al. 2016; Feldman, Zrnic 2021; Whitehouse et al.
+        2023). What would break it: answers about the same people that are not charged here.
 
         >>> limit = Limit.filter(epsilon=1, delta=1e-6)
         >>> limit.guarantee
@@ -238,13 +252,15 @@ class Limit(ABC):
     @staticmethod
     @check.arguments
     def plan(slots: Guarantee, within: Guarantee | None = None) -> Limit:
-        """Slots fixed in advance, used in any order; `within` is a guarantee that they must keep together.
+        """Slots fixed in advance, used in any order; `within` is a guarantee that they must keep
+        together.
 
-        **Guarantee.** All answers together keep the composition of the slots, with its whole curve. Order
-        and use of the slots may depend on earlier answers.
+        **Guarantee.** All answers together keep the composition of the slots, with its whole curve.
+        Order and use of the slots may depend on earlier answers.
 
-        Why it holds: products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang 2022,
-        Theorem 10). What would break it: a slot whose noise is chosen after an answer was seen.
+        Why it holds: products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang
+        2022, Theorem 10). What would break it: a slot whose noise is chosen after an answer was
+        seen.
 
         >>> from discreet import privacy
         >>> limit = Limit.plan(5 * privacy.gaussian(10.0), within=privacy.approximate(1, 1e-6))
@@ -258,13 +274,15 @@ class Limit(ABC):
     @staticmethod
     @check.arguments
     def odometer(delta: Number, rho: Number = 0.1) -> Limit:
-        """No limit, but the (ε, δ) that was reached at any time; `rho` is the total at which ε is tight.
+        """No limit, but the (ε, δ) that was reached at any time; `rho` is the total at which ε is
+        tight.
 
-        **Guarantee.** At whatever moment it is read, all answers so far are (ε, δ)-private with the ε that
-        `describe` and the budget of a ledger show. Only the δ of mechanisms that may fail is limited.
+        **Guarantee.** At whatever moment it is read, all answers so far are (ε, δ)-private with the
+        ε that `describe` and the budget of a ledger show. Only the δ of mechanisms that may fail is
+        limited.
 
-        Why it holds: Ville's inequality for a supermartingale (`discreet.ledger.odometer`; Rogers et al.
-        2016). What would break it: to read ε as a bound on the loss itself.
+        Why it holds: Ville's inequality for a supermartingale (`discreet.ledger.odometer`; Rogers
+        et al. 2016). What would break it: to read ε as a bound on the loss itself.
 
         >>> from discreet import privacy
         >>> limit = Limit.odometer(delta=1e-6)
@@ -308,8 +326,8 @@ def another_limit_error() -> BadParameter:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What an answer lacks: the δ that it needs at least, the δ that remains, and the fraction of its ε that
-    would fit about, if its loss fits no track.
+    """What an answer lacks: the δ that it needs at least, the δ that remains, and the fraction of
+    its ε that would fit about, if its loss fits no track.
     """
 
     needed: Amount
@@ -343,7 +361,9 @@ def over_budget_error(budget: Budget, short: Shortage | None = None) -> OverBudg
 
 
 def batch_over_budget_error(budget: Budget, refused: OverBudget, count: int) -> OverBudget:
-    """The refusal of a batch of queries of which one, after those before it, was refused; of one query its own."""
+    """The refusal of a batch of queries of which one, after those before it, was refused; of one
+    query its own.
+    """
     if count == 1:
         return refused
     details = "; ".join(map(str, budget.tracks))

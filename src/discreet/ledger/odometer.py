@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An odometer: nothing is refused for being too dear, and one line says at all times what (ε, δ) was reached.
+"""An odometer: nothing is refused for being too dear, and one line says at all times what (ε, δ)
+was reached.
 
-**Guarantee.** Fix λ > 0 in advance. Let b be the less of Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ after the answers so far, where δ' is δ less
-the account d of mechanisms that may fail. Then the answers up to any moment, also one that is chosen in view of them,
-are (b, δ)-private: for every event S of which b ≤ ε is a part, P(S) ≤ e^ε·Q(S) + δ; in general
-P(S) ≤ ∫_S e^b dQ + δ. Prices may depend on earlier answers.
+**Guarantee.** Fix λ > 0 in advance. Let b be the less of Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ after the
+answers so far, where δ' is δ less the account d of mechanisms that may fail. Then the answers up to
+any moment, also one that is chosen in view of them, are (b, δ)-private: for every event S of which
+b ≤ ε is a part, P(S) ≤ e^ε·Q(S) + δ; in general P(S) ≤ ∫_S e^b dQ + δ. Prices may depend on earlier
+answers.
 
-Why it holds. Let P̂ and Q̂ be the laws without failures, L̂ the loss of theirs, and W = Π(1-δᵢ) ≥ 1-d along a path; then W·P̂ and W·Q̂
-are parts of P and Q. e^{λL̂ - λ(λ+1)R}, R = Σρᵢ, is a supermartingale, since D_{1+λ} ≤ (1+λ)·ρ at every step, so by Ville's inequality
-L̂ is above the line at any time with P̂-probability δ' at most; and L̂ ≤ Σεᵢ on every path. So
-P(S) ≤ d + ∫_S W dP̂ ≤ d + δ' + ∫_S e^b W dQ̂ ≤ δ + ∫_S e^b dQ.
-It does not say that the loss log(dP/dQ) itself is at most b except with probability δ: where mechanisms may fail, a failure can
-be spread over so many outcomes that the loss is above b far more often.
+Why it holds. Let P̂ and Q̂ be the laws without failures, L̂ the loss of theirs, and W = Π(1-δᵢ) ≥
+1-d along a path; then W·P̂ and W·Q̂ are parts of P and Q. e^{λL̂ - λ(λ+1)R}, R = Σρᵢ, is a
+supermartingale, since D_{1+λ} ≤ (1+λ)·ρ at every step, so by Ville's inequality L̂ is above the
+line at any time with P̂-probability δ' at most; and L̂ ≤ Σεᵢ on every path. So P(S) ≤ d + ∫_S W dP̂
+≤ d + δ' + ∫_S e^b W dQ̂ ≤ δ + ∫_S e^b dQ. It does not say that the loss log(dP/dQ) itself is at
+most b except with probability δ: where mechanisms may fail, a failure can be spread over so many
+outcomes that the loss is above b far more often.
 
-The line is tight near the ρ that it was made for, where it is about ρ + 2√(ρ·log 1/δ'), and linear elsewhere. A bound that
-is tight everywhere does not exist (Rogers et al. 2016). The account is the one thing that can be overdrawn: then
-the answer is refused, because the δ above would no longer be δ.
+The line is tight near the ρ that it was made for, where it is about ρ + 2√(ρ·log 1/δ'), and linear
+elsewhere. A bound that is tight everywhere does not exist (Rogers et al. 2016). The account is the
+one thing that can be overdrawn: then the answer is refused, because the δ above would no longer be
+δ.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import binary_above, exactly
+from discreet.json_types import JsonObject
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -56,7 +61,8 @@ from discreet.privacy.unit import Unit
 _TRACKS = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
 #: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
-#: In fractions of this part of δ answers take δ on themselves; a last resort takes that part of the account.
+#: In fractions of this part of δ answers take δ on themselves; a last resort takes that part of the
+#: account.
 _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 
@@ -187,7 +193,7 @@ class Odometer(Limit):
         least = min(row.amounts["delta"] for row in self.cost(as_guarantee(guarantee)).rows)
         return math.inf if least == 0 else math.floor(room / least)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         split = {} if self.leaks == _FORMER_LEAK else {"leaks": str(self.leaks)}
         return {"delta": str(self.delta), "rate": str(self.rate), **split}
 
@@ -211,7 +217,8 @@ def make_odometer(delta: Number, rho: Number) -> Odometer:
     """
     chance = check.inner_probability(delta=delta)
     near = check.moderate(rho=rho)
-    # any rate is valid, and the best one hardly depends on how δ is split: so it is as in earlier releases
+    # any rate is valid, and the best one hardly depends on how δ is split: so it is as in earlier
+    # releases
     rate = math.sqrt(-math.log(chance * (1 - float(_FORMER_LEAK))) / near)
     return Odometer(exactly(delta), exactly(float(f"{rate:.4g}")), _LEAK)
 

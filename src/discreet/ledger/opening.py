@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a ledger: make it if there is none, and refuse one that is damaged or belongs to something else.
+"""Opening a ledger: make it if there is none, and refuse one that is damaged or belongs to
+something else.
 
-**Guarantee.** What is opened has the tables that were made, a first row that states limit, unit and data set, as many rows as its
-head says, and an unbroken chain over its last thousand rows (`verify` walks all of them). What was given and differs
-from what is stored is refused. A ledger appears whole: nobody ever sees half of one, and nothing that bears the name of one, an
-empty file included, is ever begun anew.
+**Guarantee.** What is opened has the tables that were made, a first row that states limit, unit and
+data set, as many rows as its head says, and an unbroken chain over its last thousand rows (`verify`
+walks all of them). What was given and differs from what is stored is refused. A ledger appears
+whole: nobody ever sees half of one, and nothing that bears the name of one, an empty file included,
+is ever begun anew.
 
-What cannot be known from the inside: that the whole file was put back to an older copy. An anchor that was written
-down elsewhere tells.
+What cannot be known from the inside: that the whole file was put back to an older copy. An anchor
+that was written down elsewhere tells.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerError
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.chance import random_name
@@ -39,7 +42,9 @@ _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": 
 def open_store(
     where: object, given: Mapping[str, Any], anchor: str | None
 ) -> tuple[Store, dict[str, Any], LedgerRow]:
-    """The store, what its first row says, and its last row; made first, if need be, with what was given."""
+    """The store, what its first row says, and its last row; made first, if need be, with what was
+    given.
+    """
     if anchor is not None:
         validate_anchor(anchor)
     store = store_at(where)
@@ -69,7 +74,9 @@ def _open_store(
 
 
 def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse what is said of a ledger and is not what its first row says; a description is compared on its own."""
+    """Refuse what is said of a ledger and is not what its first row says; a description is compared
+    on its own.
+    """
     for name in ("dataset", "unit", "limit"):
         if (
             name in given
@@ -80,7 +87,9 @@ def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def check_description(about: Mapping[str, Any], store: Store, given: Mapping[str, Any]) -> None:
-    """Refuse a description that protects somebody else than those that the ledger was charged under."""
+    """Refuse a description that protects somebody else than those that the ledger was charged
+    under.
+    """
     if "description" in given:
         refuse_another(versions_after(store, about, 0).values(), Description.of(given["description"]))
 
@@ -88,7 +97,8 @@ def check_description(about: Mapping[str, Any], store: Store, given: Mapping[str
 def versions_after(store: Store, about: Mapping[str, Any], looked: int) -> dict[str, Description]:
     """The descriptions that charges behind row `looked` were first made under, by their digests.
 
-    The one that a ledger was made with binds nobody before the first charge: until then a slip can be corrected.
+    The one that a ledger was made with binds nobody before the first charge: until then a slip can
+    be corrected.
     """
     second = store.at(1) if looked == 0 else None
     versions = {} if second is None or second.kind == "described" else first_description(about)
@@ -107,7 +117,9 @@ def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
 
 
 def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether earlier releases wrote this for the same call: a ledger of theirs keeps the constants that it was made with."""
+    """Whether earlier releases wrote this for the same call: a ledger of theirs keeps the constants
+    that it was made with.
+    """
     former_limit = Limit.from_dict(given["limit"]).former_limit
     return former_limit is not None and about["limit"] == former_limit.to_dict()
 
@@ -175,7 +187,7 @@ def validate_anchor(anchor: object) -> str:
 
 def ledger_facts(
     limit: object, unit: Unit | str | None, dataset: object, description: object = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the caller says about the ledger, as its first row says it."""
     facts: dict[str, Any] = {}
     if limit is not None:
@@ -243,7 +255,9 @@ def check_link(row: LedgerRow, previous: str, before: LedgerRow | None) -> None:
 
 
 def running_total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
-    """The running total that row `number` carries, with an amount for everything that the limit counts."""
+    """The running total that row `number` carries, with an amount for everything that the limit
+    counts.
+    """
     try:
         total = State.from_dict(state)
     except DiscreetError:
@@ -282,7 +296,9 @@ def _other_ledger_error(name: str, about: Mapping[str, Any], given: Mapping[str,
 
 
 def _belonging_fix(name: str, about: Mapping[str, Any], dataset: str | None) -> str:
-    """What to do instead; never to count the same people in a second ledger, or to call others by their name."""
+    """What to do instead; never to count the same people in a second ledger, or to call others by
+    their name.
+    """
     if name == "limit" or dataset is None:
         return f"leave out {name}=… (--{name})"
     if name == "unit":

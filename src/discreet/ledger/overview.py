@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A budget as plain JSON types: decimals for people, exact ratios beside them; the whole and each allocation."""
+"""A budget as plain JSON types: decimals for people, exact ratios beside them; the whole and each
+allocation.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount
@@ -16,7 +19,7 @@ from discreet.ledger.window import allocated_limit
 __all__ = ["allocation_facts", "budget_facts"]
 
 
-def budget_facts(budget: Budget) -> dict[str, Any]:
+def budget_facts(budget: Budget) -> JsonObject:
     """One view of a limit; what has no end is null."""
     tracks = [
         {
@@ -41,7 +44,8 @@ def budget_facts(budget: Budget) -> dict[str, Any]:
 
 
 def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list[dict[str, Any]]:
-    """The same for every analyst or project that has an allocation; `budget_of(asker)` is their budget.
+    """The same for every analyst or project that has an allocation; `budget_of(asker)` is their
+    budget.
 
     For the curator: one of them alone sees only their own.
     """

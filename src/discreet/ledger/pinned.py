@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of a limit, fixed when it is made: the Rényi order α, the budget B of its track, and ρ.
+"""The constants of a limit, fixed when it is made: the Rényi order α, the budget B of its track,
+and ρ.
 
 D_α ≤ B in both directions gives (ε, w) for every ε, with
 
     w = CKS(α, B, ε) = e^{(α-1)(B-ε)} · (1 - 1/α)^α / (α - 1)          (Canonne, Kamath, Steinke 2020, Proposition 12).
 
-**Guarantee.** `budget` returns a B for which w is not above what was asked for, and `holds` confirms it; both compute with
-fifty decimal digits and round against themselves by far more than those digits lose, so the result is the same on
-every machine. Any order is valid; `best_order` finds the one with the greatest ρ = B/α, where Gaussian noise gets most.
+**Guarantee.** `budget` returns a B for which w is not above what was asked for, and `holds`
+confirms it; both compute with fifty decimal digits and round against themselves by far more than
+those digits lose, so the result is the same on every machine. Any order is valid; `best_order`
+finds the one with the greatest ρ = B/α, where Gaussian noise gets most.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from functools import lru_cache
 from discreet.ledger.costs import GRID, floor
 
 _DIGITS = 50
-#: B is lowered by this before it is rounded down: fifty digits lose less than a millionth of it at any order here.
+#: B is lowered by this before it is rounded down: fifty digits lose less than a millionth of it at
+#: any order here.
 _MARGIN = Decimal("1e-28")
 _SLACK = Decimal("1e-36")
 #: Orders between 1 + this and 1 + the other are looked at.
@@ -43,7 +46,9 @@ def best_order(epsilon: Fraction, delta: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def budget(epsilon: Fraction, delta: Fraction, order: float) -> Fraction:
-    """The greatest B, rounded down, with CKS(order, B, ε) ≤ δ; it may be negative, if the order is a bad one."""
+    """The greatest B, rounded down, with CKS(order, B, ε) ≤ δ; it may be negative, if the order is
+    a bad one.
+    """
     with localcontext(prec=_DIGITS):
         exact = _budget(epsilon, delta, Decimal(order) - 1)
         return floor(Fraction(exact - _MARGIN), GRID)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a ledger in its folder: whether there is one, how a new one appears, and what stands in the way.
+"""The file of a ledger in its folder: whether there is one, how a new one appears, and what stands
+in the way.
 
-**Guarantee.** A new file appears under its name whole and on disk, or not at all, and never in the place of another one. Whatever
-bears the name of a ledger, or the journal of one, is never taken for the lack of a ledger: an empty file, a folder, a link that
-leads nowhere.
+**Guarantee.** A new file appears under its name whole and on disk, or not at all, and never in the
+place of another one. Whatever bears the name of a ledger, or the journal of one, is never taken for
+the lack of a ledger: an empty file, a folder, a link that leads nowhere.
 
 What cannot be known: that there was a file, if it was removed with everything beside it.
 """
@@ -25,7 +26,9 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def status_of(path: str) -> os.stat_result | None:
-    """What the system says of the file; None if there is none and never was one, as far as can be seen."""
+    """What the system says of the file; None if there is none and never was one, as far as can be
+    seen.
+    """
     try:
         with suppress(FileNotFoundError):
             return os.stat(path)  # noqa: PTH116 - a Path would hide some errors
@@ -37,22 +40,26 @@ def status_of(path: str) -> os.stat_result | None:
     return None
 
 
-def publish(made: Path, path: Path) -> None:
-    """Give a file that was made its own name, unless somebody else was quicker; the folder is forced to disk."""
+def publish(temporary: Path, path: Path) -> None:
+    """Give a file that was made its own name, unless somebody else was quicker; the folder is
+    forced to disk.
+    """
     try:
-        os.link(made, path)
+        os.link(temporary, path)
     except FileExistsError:
         return
     except (OSError, RuntimeError):
-        _copy(made, path)
+        _copy(temporary, path)
     _sync_folder(path.parent)
 
 
-def _copy(made: Path, path: Path) -> None:
-    """Where a file cannot have two names: there, only a crash can leave a part of it, which is then refused as damaged."""
+def _copy(temporary: Path, path: Path) -> None:
+    """Where a file cannot have two names: there, only a crash can leave a part of it, which is then
+    refused as damaged.
+    """
     with suppress(FileExistsError), path.open("xb") as file:
         try:
-            file.write(made.read_bytes())
+            file.write(temporary.read_bytes())
             file.flush()
             os.fsync(file.fileno())
         except BaseException:
@@ -70,9 +77,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def is_cut_short(path: Path) -> bool:
-    """Whether a file that SQLite cannot read begins as its files do: then it was one, perhaps a ledger.
+    """Whether a file that SQLite cannot read begins as its files do: then it was one, perhaps a
+    ledger.
 
-    Only asked after SQLite has refused the file: to open and close it beside SQLite would end the locks of this process.
+    Only asked after SQLite has refused the file: to open and close it beside SQLite would end the
+    locks of this process.
     """
     with suppress(OSError), path.open("rb") as file:
         start = file.read(len(_MAGIC))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan: mechanisms fixed in advance, used in any order, and accounted for jointly.
 
-**Guarantee.** All answers together keep the composition of the slots, with its whole curve. The order in which slots are
-used, which of them stay unused, what is asked in each, and which mechanism runs in a slot may all depend on earlier
-answers, as long as that mechanism provably has the slot's guarantee.
+**Guarantee.** All answers together keep the composition of the slots, with its whole curve. The
+order in which slots are used, which of them stay unused, what is asked in each, and which mechanism
+runs in a slot may all depend on earlier answers, as long as that mechanism provably has the slot's
+guarantee.
 
-Why it holds. A slot is a dominating pair, and products of pairs dominate adaptive compositions (Zhu, Dong, Wang 2022,
-Theorem 10). What is left of a bag of slots after one was used is the same bag whatever the answer was, so the next
-step may take any of them; a mechanism with the slot's guarantee is dominated by the slot on every branch. Slots that
-are known by a Rényi curve add their curves, which hold on every branch too.
+Why it holds. A slot is a dominating pair, and products of pairs dominate adaptive compositions
+(Zhu, Dong, Wang 2022, Theorem 10). What is left of a bag of slots after one was used is the same
+bag whatever the answer was, so the next step may take any of them; a mechanism with the slot's
+guarantee is dominated by the slot on every branch. Slots that are known by a Rényi curve add their
+curves, which hold on every branch too.
 
 What would break it: a slot whose noise is chosen after an answer was seen (that is a `filter`).
 """
@@ -23,6 +25,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
+from discreet.json_types import JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import Amounts, Cost, CostRow, Repetition, State
@@ -46,7 +49,9 @@ class PlannedLimit(Limit):
         return "slots fixed in advance, in any order (Zhu, Dong, Wang 2022, Theorem 10)"
 
     def guarantee_for(self, unit: Unit) -> Guarantee:
-        """The composition of all slots; a plan is made for one unit, and guarantees nothing to another."""
+        """The composition of all slots; a plan is made for one unit, and guarantees nothing to
+        another.
+        """
         same_unit([self.slots.unit, unit])
         return self.slots
 
@@ -100,7 +105,9 @@ class PlannedLimit(Limit):
         raise over_budget_error(self.budget(state))
 
     def _pay(self, state: State, way: tuple[CostRow, ...]) -> State | None:
-        """Each mechanism takes the most private slots that it fits; those that fit few slots choose first."""
+        """Each mechanism takes the most private slots that it fits; those that fit few slots choose
+        first.
+        """
         for row in sorted(way, key=lambda row: len(row.amounts)):
             needed = max(row.amounts.values())
             for number, (_, count) in enumerate(self._bag):
@@ -149,7 +156,7 @@ class PlannedLimit(Limit):
         for number, (slot, count) in enumerate(self._bag):
             yield TrackBudget(repr(slot), Fraction(count), state[_name(number)])
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         within = None if self.within is None else self.within.to_json()
         return {"slots": self.slots.to_json(), "within": within}
 

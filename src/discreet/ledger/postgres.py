@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger on a PostgreSQL server, for many machines; one ledger in each schema.
 
-The schema belongs to the address (`discreet.ledger.address`). Where it names none, the database must hold no ledger but the one in the
-schema that the search path leads to. A handle keeps its schema: tables are named with it, whatever the search path says later.
+The schema belongs to the address (`discreet.ledger.address`). Where it names none, the database
+must hold no ledger but the one in the schema that the search path leads to. A handle keeps its
+schema: tables are named with it, whatever the search path says later.
 
-**Guarantee.** A writer holds one lock of the schema from the beginning of its transaction to the end, so that what it
-read is still the last row when it writes. COMMIT returns when the server has forced the row to disk
-(`synchronous_commit` is on, whatever the server's default is), as far as the server itself is honest about disks: one that
-runs with `fsync = off` is reported by `verify`.
+**Guarantee.** A writer holds one lock of the schema from the beginning of its transaction to the
+end, so that what it read is still the last row when it writes. COMMIT returns when the server has
+forced the row to disk (`synchronous_commit` is on, whatever the server's default is), as far as the
+server itself is honest about disks: one that runs with `fsync = off` is reported by `verify`.
 
-Triggers refuse to change, remove or truncate rows. A superuser can switch them off; the chain of hashes is for that.
+Triggers refuse to change, remove or truncate rows. A superuser can switch them off; the chain of
+hashes is for that.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import LedgerError, MissingExtra
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.address import Address, several_ledgers_error
 from discreet.ledger.chain import LedgerRow
@@ -67,7 +70,8 @@ _SCHEMA = (
     "CREATE TRIGGER ledger_head_kept BEFORE TRUNCATE ON ledger_head EXECUTE FUNCTION ledger_refuse()",
     f"COMMENT ON TABLE ledger_head IS '{_COMMENT}{LAYOUT}'",
 )
-#: Looked up in tables, never by `to_regclass`, which may remember that there was nothing here before we had the lock.
+#: Looked up in tables, never by `to_regclass`, which may remember that there was nothing here
+#: before we had the lock.
 _OURS = """
 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace AND n.nspname = ?
 """
@@ -111,7 +115,8 @@ _EXPECTED = frozenset({
     "column ledger_head one integer NO",
     "column ledger_head number bigint NO",
     "column ledger_head hash text NO",
-    # the number is what PostgreSQL calls tgtype: row 1, before 2, insert 4, delete 8, update 16, truncate 32
+    # the number is what PostgreSQL calls tgtype: row 1, before 2, insert 4, delete 8, update 16,
+    # truncate 32
     "trigger ledger_entries ledger_never_changed ledger_refuse 27 O",
     "trigger ledger_entries ledger_never_emptied ledger_refuse 34 O",
     "trigger ledger_entries ledger_in_order ledger_follow 7 O",
@@ -155,7 +160,7 @@ class PostgreSQL(Store):
         shown = ("host", "port", "dbname", "user", "schema")
         return " ".join(["postgresql", *(f"{k}={facts[k]}" for k in shown if k in facts)])
 
-    def _connection_facts(self, dsn: str) -> dict[str, Any]:
+    def _connection_facts(self, dsn: str) -> JsonObject:
         """What an address says, by the driver's reading."""
         facts: dict[str, Any] = {}
         with suppress(self._driver.Error):
@@ -188,7 +193,9 @@ class PostgreSQL(Store):
         return name
 
     def _schema_in_search_path(self) -> str:
-        """The schema that the search path leads to, unless a ledger of this database is somewhere else."""
+        """The schema that the search path leads to, unless a ledger of this database is somewhere
+        else.
+        """
         here: str | None = self.run("SELECT current_schema()")[0][0]
         schemas = self._ledgers()
         if schemas not in ([], [here]):
@@ -201,7 +208,9 @@ class PostgreSQL(Store):
         return [name for (name,) in self.run(_LEDGERS)]
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Execute one statement; the server's own words are never passed on, because they may quote a row."""
+        """Execute one statement; the server's own words are never passed on, because they may quote
+        a row.
+        """
         try:
             cursor = self._live_connection().execute(sql.replace("?", "%s").encode(), values or None)
             return cursor.fetchall() if cursor.description else []
@@ -209,7 +218,9 @@ class PostgreSQL(Store):
             raise self._ledger_error(error, sql) from None
 
     def begin(self) -> None:
-        """Take the lock of the schema; on a new connection if the old one has died since it was last used."""
+        """Take the lock of the schema; on a new connection if the old one has died since it was
+        last used.
+        """
         try:
             self._begin()
         except LedgerError:
@@ -229,7 +240,9 @@ class PostgreSQL(Store):
             SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), hashtext(current_schema()))""")
 
     def abandon(self) -> None:
-        """Undo the transaction, if there is one; a connection that was interrupted is not used again."""
+        """Undo the transaction, if there is one; a connection that was interrupted is not used
+        again.
+        """
         connection, self._begun = self._connection, None
         if connection is None or connection.closed or self._is_idle(connection):
             return
@@ -244,7 +257,9 @@ class PostgreSQL(Store):
         return bool(status == self._driver.pq.TransactionStatus.IDLE and not connection.lock.locked())
 
     def _is_usable(self, connection: Any) -> bool:
-        """Whether no statement was interrupted on it: the driver would wait for its end, or for its own lock, for ever."""
+        """Whether no statement was interrupted on it: the driver would wait for its end, or for its
+        own lock, for ever.
+        """
         status = self._driver.pq.TransactionStatus
         between = connection.pgconn.transaction_status in {status.IDLE, status.INTRANS, status.INERROR}
         return between and not connection.lock.locked()
@@ -257,7 +272,9 @@ class PostgreSQL(Store):
                 connection.close()
 
     def exists(self) -> bool:
-        """Whether the schema holds a ledger; tables of that name that are something else are refused."""
+        """Whether the schema holds a ledger; tables of that name that are something else are
+        refused.
+        """
         tables = self.run(_TABLES, self.schema)
         if not tables:
             return False

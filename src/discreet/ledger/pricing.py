@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a guarantee to what it costs: the menu of rows (δ; loss) by which a mechanism can be charged to a limit.
+"""From a guarantee to what it costs: the menu of rows (δ; loss) by which a mechanism can be charged
+to a limit.
 
-A row says: for each ordered pair of neighbours the answer's laws are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃, and the
-loss of (P̂, Q̂) is bounded, in the track's own measure, by the amount that the row states.
+A row says: for each ordered pair of neighbours the answer's laws are P = (1-δ)·P̂ + δ·P̃ and Q =
+(1-δ)·Q̂ + δ·Q̃, and the loss of (P̂, Q̂) is bounded, in the track's own measure, by the amount that
+the row states.
 
 | row | δ | loss |
 |---|---|---|
@@ -12,12 +14,14 @@ loss of (P̂, Q̂) is bounded, in the track's own measure, by the amount that th
 | last … | a point, or a truncation, that takes most of the δ account: used only where nothing else fits | as above |
 | whole | all of the account | all of a pure track: an answer that is (ε, δ) itself |
 
-**Guarantee.** Every row holds. Amounts are exact where they are ratios and rounded up where they are not. The menu is a
-function of the guarantee and the limit alone, so it says nothing about the data or about earlier answers.
+**Guarantee.** Every row holds. Amounts are exact where they are ratios and rounded up where they
+are not. The menu is a function of the guarantee and the limit alone, so it says nothing about the
+data or about earlier answers.
 
-Why. *Plain*: `worst_loss`, `divergence` and `concentration` of a part exclude its failure. *Point*: (ε, δ) in both
-directions is the same as being dominated by leaky randomized response (Kairouz, Oh, Viswanath 2015), which is
-randomized response with probability 1 - δ; push it through Blackwell's kernel. *Truncated*: `privacy.truncated`.
+Why. *Plain*: `worst_loss`, `divergence` and `concentration` of a part exclude its failure. *Point*:
+(ε, δ) in both directions is the same as being dominated by leaky randomized response (Kairouz, Oh,
+Viswanath 2015), which is randomized response with probability 1 - δ; push it through Blackwell's
+kernel. *Truncated*: `privacy.truncated`.
 """
 
 from __future__ import annotations
@@ -58,8 +62,9 @@ _LAST = "last "
 
 @dataclass(frozen=True)
 class DeltaAccount:
-    """The δ account of a limit: its `total`, the `step` in fractions of which rows take δ on themselves, and the most that a
-    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the guarantee.
+    """The δ account of a limit: its `total`, the `step` in fractions of which rows take δ on
+    themselves, and the most that a row of last resort takes (`last`, 0: there is none). One that is
+    `whole` is paid in full by whatever has the guarantee.
     """
 
     total: Fraction
@@ -73,7 +78,9 @@ NO_ACCOUNT = DeltaAccount(Fraction(0), Fraction(0))
 
 @dataclass(frozen=True)
 class Track:
-    """One measure of loss with its budget: `kind` is "epsilon", "renyi" (at `order`), "rho" or "mu2"."""
+    """One measure of loss with its budget: `kind` is "epsilon", "renyi" (at `order`), "rho" or
+    "mu2".
+    """
 
     kind: str
     total: Fraction
@@ -81,7 +88,9 @@ class Track:
 
     @property
     def name(self) -> str:
-        """The name of its running total; the order is part of it, so that totals at other orders never mix."""
+        """The name of its running total; the order is part of it, so that totals at other orders
+        never mix.
+        """
         return f"renyi {self.order!r}" if self.kind == "renyi" else self.kind
 
     def of_bag(self, bag: Bag) -> Amount:
@@ -193,14 +202,16 @@ def _truncations(
         return
     for prefix in dict.fromkeys(deltas.values()):
         of_kind = tuple(delta for delta, words in deltas.items() if words == prefix)
-        for found in truncated.truncations(guarantee, of_kind, orders[0]):
-            losses = {"epsilon": found.greatest, "renyi": found.divergence}
+        for truncation in truncated.truncations(guarantee, of_kind, orders[0]):
+            losses = {"epsilon": truncation.greatest, "renyi": truncation.divergence}
             amounts = {track.name: above(losses[track.kind]) for track in tracks}
-            yield CostRow(f"{prefix}truncated", Amounts({"delta": above(found.delta)} | amounts))
+            yield CostRow(f"{prefix}truncated", Amounts({"delta": above(truncation.delta)} | amounts))
 
 
 def _whole(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> Iterator[CostRow]:
-    """An answer that keeps all of the claim by itself: nothing is left after it, and nothing was before."""
+    """An answer that keeps all of the claim by itself: nothing is left after it, and nothing was
+    before.
+    """
     if not account.whole:
         return
     (track,) = tracks
@@ -218,7 +229,8 @@ def _words(guarantee: Guarantee) -> dict[str, str]:
 
 
 def _deltas(guarantee: Guarantee, account: DeltaAccount) -> dict[float, str]:
-    """The δ of the rows, as floats that stand for themselves: what fails anyway, and some of the account.
+    """The δ of the rows, as floats that stand for themselves: what fails anyway, and some of the
+    account.
 
     Each has the words before the name of its rows.
     """
@@ -259,7 +271,8 @@ def failure(part: BagItem) -> Amount:
 
 
 def _squared_slope(part: BagItem) -> Amount:
-    """μ² of one mechanism: 1/noise² for Gaussian noise, what is known of some others, else what the greatest loss proves.
+    """μ² of one mechanism: 1/noise² for Gaussian noise, what is known of some others, else what the
+    greatest loss proves.
 
     The discrete Gaussian has neither: its curve lies above the Gaussian one.
     """
@@ -276,10 +289,12 @@ def _squared_slope(part: BagItem) -> Amount:
 
 
 def slope_of_pure(epsilon: Amount) -> Amount:
-    """μ = 2·Φ⁻¹(e^ε/(1 + e^ε)), rounded up: the least μ for which every ε-private mechanism is μ-GDP.
+    """μ = 2·Φ⁻¹(e^ε/(1 + e^ε)), rounded up: the least μ for which every ε-private mechanism is
+    μ-GDP.
 
-    The trade-off curve of ε-privacy is two straight lines that meet at α = β = 1/(1 + e^ε). The Gaussian curve
-    through that point is convex and starts and ends where they do, hence lies below both.
+    The trade-off curve of ε-privacy is two straight lines that meet at α = β = 1/(1 + e^ε). The
+    Gaussian curve through that point is convex and starts and ends where they do, hence lies below
+    both.
     """
     near = binary_above(epsilon)
     if near == 0 or near > 600:
@@ -288,23 +303,26 @@ def slope_of_pure(epsilon: Amount) -> Amount:
 
 
 def slope_of_range(epsilon: float) -> Amount:
-    """μ = 2·Φ⁻¹(e^{ε/2}/(1 + e^{ε/2})), rounded up: the least μ for which losses that span at most ε are μ-GDP.
+    """μ = 2·Φ⁻¹(e^{ε/2}/(1 + e^{ε/2})), rounded up: the least μ for which losses that span at most
+    ε are μ-GDP.
 
-    The worst pairs have two outcomes (Dong, Durfee, Rogers 2020): probabilities p and q of the first with
-    logit(p) - logit(q) = ε. Write p = Φ(a), q = Φ(b), ℓ(x) = logit Φ(x); then ε is the integral of ℓ' from b to a, and
-    the pair is (a - b)-GDP. ℓ'(x) = h(x) + h(-x) with the hazard rate h = φ/(1 - Φ), which is convex (Sampford 1953): ℓ' is
-    even and grows with |x|, so of all intervals of length a - b the one around 0 has the least integral. Hence
-    2·ℓ((a - b)/2) ≤ ε.
+    The worst pairs have two outcomes (Dong, Durfee, Rogers 2020): probabilities p and q of the
+    first with logit(p) - logit(q) = ε. Write p = Φ(a), q = Φ(b), ℓ(x) = logit Φ(x); then ε is the
+    integral of ℓ' from b to a, and the pair is (a - b)-GDP. ℓ'(x) = h(x) + h(-x) with the hazard
+    rate h = φ/(1 - Φ), which is convex (Sampford 1953): ℓ' is even and grows with |x|, so of all
+    intervals of length a - b the one around 0 has the least integral. Hence 2·ℓ((a - b)/2) ≤ ε.
     """
     return slope_of_pure(exactly(epsilon) / 2)
 
 
 def slope_of_laplace(epsilon: Amount) -> Amount:
-    """μ = 2·Φ⁻¹(1 - e^{-ε/2}/2), rounded up: the least μ for which Laplace noise of scale 1/ε is μ-GDP.
+    """μ = 2·Φ⁻¹(1 - e^{-ε/2}/2), rounded up: the least μ for which Laplace noise of scale 1/ε is
+    μ-GDP.
 
-    Let α = 1 - Φ(x) and β = 1 - Φ(y) be a point of its trade-off curve; then μ is the greatest x + y. g = -log(1 - Φ) is convex.
-    Where x, y ≥ 0, αβ = e^{-ε}/4, so g(x) + g(y) is constant, and x + y greatest at x = y. Where y = -z ≤ 0, 1 - β = e^ε·α,
-    so g(x) - g(z) = ε, and x - z is greatest at z = 0, where the first case begins; by symmetry so where x ≤ 0.
+    Let α = 1 - Φ(x) and β = 1 - Φ(y) be a point of its trade-off curve; then μ is the greatest x +
+    y. g = -log(1 - Φ) is convex. Where x, y ≥ 0, αβ = e^{-ε}/4, so g(x) + g(y) is constant, and x +
+    y greatest at x = y. Where y = -z ≤ 0, 1 - β = e^ε·α, so g(x) - g(z) = ε, and x - z is greatest
+    at z = 0, where the first case begins; by symmetry so where x ≤ 0.
     """
     near = binary_above(epsilon)
     if near == 0 or near > 1200:
@@ -313,10 +331,11 @@ def slope_of_laplace(epsilon: Amount) -> Amount:
 
 
 def slope_of_response(epsilon: float, outcomes: int) -> Amount:
-    """μ = Φ⁻¹(p) - Φ⁻¹(q), rounded up: that of randomized response which tells an outcome with p = e^ε·q or q.
+    """μ = Φ⁻¹(p) - Φ⁻¹(q), rounded up: that of randomized response which tells an outcome with p =
+    e^ε·q or q.
 
-    Its trade-off curve is linear between (0, 1), (q, 1-p), (1-p, q) and (1, 0), and a Gaussian one is convex: it lies below
-    if it does so at the corners.
+    Its trade-off curve is linear between (0, 1), (q, 1-p), (1-p, q) and (1, 0), and a Gaussian one
+    is convex: it lies below if it does so at the corners.
     """
     if epsilon > 600:
         return math.inf
@@ -328,7 +347,9 @@ def slope_of_response(epsilon: float, outcomes: int) -> Amount:
 
 
 def _quantile_above(tail: float) -> float:
-    """Φ⁻¹(1 - tail), rounded up by more than was lost: the tail has all its digits where it is small."""
+    """Φ⁻¹(1 - tail), rounded up by more than was lost: the tail has all its digits where it is
+    small.
+    """
     return _up(-NormalDist().inv_cdf(tail))
 
 

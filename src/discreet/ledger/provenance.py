@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a statement is made with besides the rows of the ledger, carried in every form of it.
 
-**Guarantee.** With these words and the first `rows` rows of the ledger the same statement is made again, letter by letter: that is
-how it is verified (`statement_check.py`). None of them can be checked against the ledger, so each is shown, as asserted.
+**Guarantee.** With these words and the first `rows` rows of the ledger the same statement is made
+again, letter by letter: that is how it is verified (`statement_check.py`). None of them can be
+checked against the ledger, so each is shown, as asserted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 
 __all__ = ["Provenance", "software_digest"]
@@ -42,7 +44,7 @@ class Provenance:
     given: str | None = None
     given_facts: Mapping[str, Any] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As plain JSON types."""
         return {**asdict(self), "weaknesses": list(self.weaknesses)}
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that wait in line for a file, first come, first served, as far as the operating system can.
+"""Processes that wait in line for a file, first come, first served, as far as the operating system
+can.
 
-SQLite has no queue: whoever looks at the right moment gets the right to write, and with many processes somebody is
-passed over for a long time. So writers line up at a lock of the folder (`flock`, which queues those who wait).
+SQLite has no queue: whoever looks at the right moment gets the right to write, and with many
+processes somebody is passed over for a long time. So writers line up at a lock of the folder
+(`flock`, which queues those who wait).
 
-**Guarantee.** Nothing depends on the line but fairness: whoever waited too long, or cannot stand in line on this system,
-goes on without, and SQLite keeps writers apart. A process that is killed leaves the line.
+**Guarantee.** Nothing depends on the line but fairness: whoever waited too long, or cannot stand in
+line on this system, goes on without, and SQLite keeps writers apart. A process that is killed
+leaves the line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader of a statement asks besides the guarantee: how accurate, how biased, who may ask, which digests, how to verify.
+"""What a reader of a statement asks besides the guarantee: how accurate, how biased, who may ask,
+which digests, how to verify.
 
-**Guarantee.** Every sentence follows from the ledger, or says that it is asserted. Nothing is read off the data, and no digest of the
-data is given: with one, whoever guesses a record could check the guess.
+**Guarantee.** Every sentence follows from the ledger, or says that it is asserted. Nothing is read
+off the data, and no digest of the data is given: with one, whoever guesses a record could check the
+guess.
 """
 
 from __future__ import annotations

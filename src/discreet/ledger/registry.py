@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An entry for the public registry of differential-privacy deployments, in its fields.
 
-The fields and their order are those of the registry's own template (basic, dp_variant, privacy_loss, deployment_model,
-implementation, administrative).
+The fields and their order are those of the registry's own template (basic, dp_variant,
+privacy_loss, deployment_model, implementation, administrative).
 
-**Guarantee.** A field holds what the ledger shows, or what a person declared, or null. The library declares nothing by itself:
-who publishes, for which use, when, who has access, what happens after the noise, why these parameters, and which tier the entry
-has, are a person's words, listed in `asserted`. What is still to be said is listed in `missing`.
+**Guarantee.** A field holds what the ledger shows, or what a person declared, or null. The library
+declares nothing by itself: who publishes, for which use, when, who has access, what happens after
+the noise, why these parameters, and which tier the entry has, are a person's words, listed in
+`asserted`. What is still to be said is listed in `missing`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.json_types import JsonObject
 
 __all__ = ["DECLARED", "entry", "missing_words", "rows", "validate_declared"]
 
@@ -46,20 +48,20 @@ _TIERS = (1, 2, 3)
 _LONGEST = 20_000
 
 
-def validate_declared(said: Mapping[str, Any] | None) -> dict[str, Any]:
+def validate_declared(declared: Mapping[str, Any] | None) -> JsonObject:
     """What a person declares about a deployment, checked; refused where a name or a type is wrong.
 
     >>> validate_declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
     {'intended_use': 'planning of wards', 'publication_date': '2026-11-01'}
     """
-    if said is None:
+    if declared is None:
         return {}
-    if not isinstance(said, Mapping):
-        raise _declared_error("DP104", f"what is declared is a mapping, not {type(said).__name__}.")
-    unknown = [str(name) for name in said if name not in (*_NAMES, UNITS)]
+    if not isinstance(declared, Mapping):
+        raise _declared_error("DP104", f"what is declared is a mapping, not {type(declared).__name__}.")
+    unknown = [str(name) for name in declared if name not in (*_NAMES, UNITS)]
     if unknown:
         raise _declared_error("DP105", f"{unknown[0]!r} is not a field that a statement knows.")
-    return {name: _value(name, value) for name, value in said.items()}
+    return {name: _value(name, value) for name, value in declared.items()}
 
 
 def _value(name: str, value: Any) -> Any:
@@ -83,18 +85,20 @@ def _day(value: Any) -> str:
         raise _declared_error("DP104", "publication_date must be a day, as 2026-11-01.") from None
 
 
-def entry(facts: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """The registry's fields for a statement, and which of them a person has said or has still to say."""
+def entry(facts: Mapping[str, Any], declared: Mapping[str, Any]) -> JsonObject:
+    """The registry's fields for a statement, and which of them a person has said or has still to
+    say.
+    """
     known = _fields_from_ledger(facts)
     sections = {
-        section: {**{name: said.get(name) for name in names}, **known.get(section, {})}
+        section: {**{name: declared.get(name) for name in names}, **known.get(section, {})}
         for section, names in DECLARED.items()
     }
-    sections["basic"]["name"] = said.get("name") or facts["dataset"]
+    sections["basic"]["name"] = declared.get("name") or facts["dataset"]
     everywhere = [(section, name) for section, names in DECLARED.items() for name in names]
     return {
         **sections,
-        "asserted": [f"{section}.{name}" for section, name in everywhere if name in said],
+        "asserted": [f"{section}.{name}" for section, name in everywhere if name in declared],
         "missing": [f"{section}.{name}" for section, name in everywhere if sections[section][name] is None],
     }
 

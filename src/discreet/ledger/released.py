@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was released: one line for each charge, in the order of the ledger.
 
-**Guarantee.** Each charge is listed, with or without an answer; what it added is the difference of the totals that the rows
-carry, so the lines add up to what was spent. Answers are left out unless they are asked for.
+**Guarantee.** Each charge is listed, with or without an answer; what it added is the difference of
+the totals that the rows carry, so the lines add up to what was spent. Answers are left out unless
+they are asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.periods import STREAM
@@ -22,7 +24,8 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["ELSEWHERE", "IN_SESSION", "release_lines"]
 
-#: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was told.
+#: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was
+#: told.
 IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 
 
@@ -45,7 +48,7 @@ def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = Fal
 
 def _line(
     entry: Entry, answer: Entry | None, before: State, after: State, periods: Mapping[int | None, int]
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "number": entry.number,
         "time": entry.time,
@@ -88,7 +91,9 @@ def _guarantee_words(wire: str | None) -> Mapping[str, str]:
 
 
 def _added_amounts(before: State, after: State) -> dict[str, float | None]:
-    """What a charge added to each running total; a total that a new window put back to zero counts from there."""
+    """What a charge added to each running total; a total that a new window put back to zero counts
+    from there.
+    """
     grown = {}
     for name, total in after.items():
         start = before.get(name, 0)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The totals of a ledger, charge by charge, fast enough for a hundred thousand of them.
 
-**Guarantee.** If `follow` returns true, the limit admits the charge in `state`, the amounts after it
-are written exactly as they were stated, and `state` is what follows. If it returns false nothing has
-changed: the caller admits the charge itself and passes on the state that follows.
+**Guarantee.** If `follow` returns true, the limit admits the charge in `state`, the amounts after
+it are written exactly as they were stated, and `state` is what follows. If it returns false nothing
+has changed: the caller admits the charge itself and passes on the state that follows.
 
 Why it holds: a `Repetition` says up to which amounts a limit admits a cost again and what it adds.
-Up to there a sum of fractions is a sum of whole numbers over a common denominator, which is too small
-for totals to be rounded, and the text of a total is that of the reduced fraction. What would break
-it: a limit whose `repetition` promises more than its `admit` does.
+Up to there a sum of fractions is a sum of whole numbers over a common denominator, which is too
+small for totals to be rounded, and the text of a total is that of the reduced fraction. What would
+break it: a limit whose `repetition` promises more than its `admit` does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class RepeatableCharge:
 
 
 class _Step(NamedTuple):
-    """A repetition in whole numbers: the addend and the denominator of each name, and the greatest totals."""
+    """A repetition in whole numbers: the addend and the denominator of each name, and the greatest
+    totals.
+    """
 
     added: tuple[tuple[str, int, int], ...]
     until: tuple[tuple[str, int], ...]
@@ -55,8 +57,8 @@ class RunningTotals:
         self._state: State | None = limit.start()
         self._repetitions: dict[RepeatableCharge, Repetition] = {}
         self._sightings: dict[RepeatableCharge, int] = {}
-        # The same totals as whole numbers and as texts, and the repetitions in whole numbers. Totals
-        # without an end have a text only.
+        # The same totals as whole numbers and as texts, and the repetitions in whole numbers.
+        # Totals without an end have a text only.
         self._is_counted = False
         self._numerators: dict[str, int] = {}
         self._denominators: dict[str, int] = {}
@@ -105,7 +107,9 @@ class RunningTotals:
         return True
 
     def learn(self, charge: RepeatableCharge, time: str) -> None:
-        """Find out how a charge is paid again that the limit has just admitted, from its second time on."""
+        """Find out how a charge is paid again that the limit has just admitted, from its second
+        time on.
+        """
         if len(self._sightings) > _REMEMBERED:
             self._sightings.clear()
             self._repetitions.clear()

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from discreet.json_types import JsonObject
+
 _TEXT = r'(?:null|"([ !#-\[\]-~]*(?:\\.[ !#-\[\]-~]*)*)")'
 _HEX = r'"([0-9a-f]{64})"'
 _WHOLE = r"0|[1-9][0-9]*"
@@ -34,7 +36,8 @@ _TAIL = re.compile(
 )
 _KEY = ',"key":'
 _DESCRIBED = re.compile(rf'(.*),"description":{_HEX}', re.DOTALL)
-#: Prices that a splitter remembers, and the most recent ones, which it recognises without searching.
+#: Prices that a splitter remembers, and the most recent ones, which it recognises without
+#: searching.
 _REMEMBERED, _RECENT = 1000, 8
 
 
@@ -114,7 +117,7 @@ def _read_price(text: str) -> Price:
     return Price(text, canonical_value(cost), canonical_value(guarantee), optional)
 
 
-def _join_values(head: re.Match[str], tail: re.Match[str], price: Price) -> dict[str, Any]:
+def _join_values(head: re.Match[str], tail: re.Match[str], price: Price) -> JsonObject:
     analyst, answer, compiled = head.groups()
     key, kind, mechanism, number, previous, project, purpose, question, settles, state, time, version = (
         tail.groups()

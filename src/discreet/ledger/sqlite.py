@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger in one file, by the SQLite that comes with Python.
 
-**Guarantee.** What a transaction wrote is on disk when COMMIT returns: the journal is a rollback journal and
-`synchronous` is EXTRA, so the journal, the file and the folder are each forced to disk (`fullfsync` asks macOS to
-mean it). A process that is killed anywhere leaves either all of its transaction or, after the next opening, nothing of it.
+**Guarantee.** What a transaction wrote is on disk when COMMIT returns: the journal is a rollback
+journal and `synchronous` is EXTRA, so the journal, the file and the folder are each forced to disk
+(`fullfsync` asks macOS to mean it). A process that is killed anywhere leaves either all of its
+transaction or, after the next opening, nothing of it.
 
-The write-ahead log of SQLite would need one fsync instead of four. It is not used, because until version 3.51.3 a checkpoint
-could skip a transaction that had been committed, because a copy of the file without its log is an older ledger, and
-because its shared memory does not survive a fork. A file that somebody switched to it is switched back.
+The write-ahead log of SQLite would need one fsync instead of four. It is not used, because until
+version 3.51.3 a checkpoint could skip a transaction that had been committed, because a copy of the
+file without its log is an older ledger, and because its shared memory does not survive a fork. A
+file that somebody switched to it is switched back.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ class SQLite(Store):
         )
 
     def begin(self) -> None:
-        """Take the only right to write, unless the file was replaced or removed while we had it open."""
+        """Take the only right to write, unless the file was replaced or removed while we had it
+        open.
+        """
         self.run("BEGIN IMMEDIATE")
         self._begun = self._connection
         if self._path != MEMORY and self._file != self._identity():
@@ -132,7 +136,9 @@ class SQLite(Store):
             self._drop()
 
     def exists(self) -> bool:
-        """Whether there is a ledger; an empty file is none and never becomes one, and anything else is refused."""
+        """Whether there is a ledger; an empty file is none and never becomes one, and anything else
+        is refused.
+        """
         if self._path == MEMORY:
             return self._connection is not None and self._header()[1] == APPLICATION
         status = status_of(self._path)
@@ -148,7 +154,9 @@ class SQLite(Store):
         return True
 
     def _first_header(self) -> tuple[int, int, int]:
-        """The header; of a file that SQLite cannot read and whose name is not a ledger's, that it is no ledger."""
+        """The header; of a file that SQLite cannot read and whose name is not a ledger's, that it
+        is no ledger.
+        """
         try:
             return self._header()
         except LedgerDamaged:
@@ -188,7 +196,9 @@ class SQLite(Store):
             raise chain.damaged_error("its tables are not those that were made.")
 
     def is_consistent(self) -> bool:
-        """An answer is found by its key: an index that was changed would hide it, and no hash covers an index."""
+        """An answer is found by its key: an index that was changed would hide it, and no hash
+        covers an index.
+        """
         return self.run("PRAGMA integrity_check(1)") == [("ok",)]
 
     def _header(self) -> tuple[int, int, int]:

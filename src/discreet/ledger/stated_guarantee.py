@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a ledger may claim to the outside, and why it is that and not something smaller.
 
-**Guarantee.** What is claimed follows from the limit alone, by its theorem. It holds now and at the end, whatever was asked and
-however the questions and their prices were chosen. A ledger that is half empty claims no less: "stop here, and quote
-the composition of what was run" is a stopping rule that looks at answers, and the composed curve does not hold under
-such a rule.
+**Guarantee.** What is claimed follows from the limit alone, by its theorem. It holds now and at the
+end, whatever was asked and however the questions and their prices were chosen. A ledger that is
+half empty claims no less: "stop here, and quote the composition of what was run" is a stopping rule
+that looks at answers, and the composed curve does not hold under such a rule.
 
-The four cases: a filter claims its (ε, δ), ρ or μ; a plan the composition of all its slots, used or not; windows claim
-their lifetime limit, and without one what so many windows add up to; an odometer has no end, and states where it is.
+The four cases: a filter claims its (ε, δ), ρ or μ; a plan the composition of all its slots, used or
+not; windows claim their lifetime limit, and without one what so many windows add up to; an odometer
+has no end, and states where it is.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.exact import upper_bound_text
+from discreet.json_types import JsonObject
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
@@ -55,7 +56,7 @@ class StatedGuarantee:
         at = f" at δ = {upper_bound_text(self.delta)}" if self.delta else ""
         return f"ε = {upper_bound_text(self.epsilon)}{at} for {self.unit}, {self.over}."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As plain JSON types."""
         guarantee = self.guarantee
         return {
@@ -97,7 +98,9 @@ def state_guarantee(limit: Limit, unit: Unit, state: State) -> StatedGuarantee:
 
 
 def count_windows(state: State) -> int:
-    """How many windows there were from the first charge to the last, those without a charge among them."""
+    """How many windows there were from the first charge to the last, those without a charge among
+    them.
+    """
     return int(state["number"] - state["first"]) + 1 if "number" in state else 1
 
 
@@ -115,7 +118,9 @@ def flavour(claim: StatedGuarantee) -> str:
 
 
 def variant(claim: StatedGuarantee) -> str:
-    """The same in the registry's list of variants, which knows a Gaussian claim by the (ε, δ) that follows from it."""
+    """The same in the registry's list of variants, which knows a Gaussian claim by the (ε, δ) that
+    follows from it.
+    """
     name = flavour(claim)
     return name if name in {"Pure DP", "Zero-concentrated DP"} else "Approximate DP"
 
@@ -123,7 +128,9 @@ def variant(claim: StatedGuarantee) -> str:
 def _state_epsilon(
     unit: Unit, guarantee: Guarantee, over: str, why: str, target: Guarantee | None = None
 ) -> StatedGuarantee:
-    """ε at δ = 0 if it is finite there, else at the claim's own δ or its target's, else at the usual one or above."""
+    """ε at δ = 0 if it is finite there, else at the claim's own δ or its target's, else at the
+    usual one or above.
+    """
     own = max(0.0, *(bag.failure for bag in alternatives(guarantee if target is None else target)))
     deltas = sorted({0.0, own, max(_DELTA, 2 * own), (1 + own) / 2})
     points = ((delta, guarantee.epsilon(delta)) for delta in deltas if delta < 1)

@@ -4,16 +4,18 @@
     statement = Statement.of(ledger, data.public_description())
     statement.to_html(); statement.to_markdown(); statement.to_json()
 
-It is for those who must answer for a release: a director, an auditor, a journalist, the people in the data. Its order
-is that of NIST SP 800-226: ε and the unit on top, then algorithms, security, access and collection; its registry entry has
-the columns of the public registry of deployments.
+It is for those who must answer for a release: a director, an auditor, a journalist, the people in
+the data. Its order is that of NIST SP 800-226: ε and the unit on top, then algorithms, security,
+access and collection; its registry entry has the columns of the public registry of deployments.
 
-**Guarantee.** Every figure is recomputed from the rows of the ledger, after the whole ledger was verified; a damaged one is refused.
-What is claimed is what the limit proves, however the questions were chosen. No answer is in it unless `answers` is
-asked for, and nothing that was read off the data otherwise.
+**Guarantee.** Every figure is recomputed from the rows of the ledger, after the whole ledger was
+verified; a damaged one is refused. What is claimed is what the limit proves, however the questions
+were chosen. No answer is in it unless `answers` is asked for, and nothing that was read off the
+data otherwise.
 
-What would break it: a description of the data set that is not true. Each line says whether it is enforced by the
-software, asserted by the curator, or not covered at all; what nobody checked when it was charged is never called enforced.
+What would break it: a description of the data set that is not true. Each line says whether it is
+enforced by the software, asserted by the curator, or not covered at all; what nobody checked when
+it was charged is never called enforced.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from discreet.json_types import JsonObject
 from discreet.ledger import chain, overview, reading, registry
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -86,12 +89,14 @@ class Statement:
     ) -> Statement:
         """The statement of everything in a ledger; the data are not needed.
 
-        The descriptions that charges were made under are in the ledger. One that is given, as `Dataset.public_description` returns
-        it, is shown in the place of the last of them, and marked as asserted if no charge was made under it.
-        `declared` holds what only a person knows, by the fields of the registry (`registry.DECLARED`), and `units`, the public
-        number of protected units. With `anchor`, a hash that was written down earlier, a ledger that was put back is refused.
+        The descriptions that charges were made under are in the ledger. One that is given, as
+        `Dataset.public_description` returns it, is shown in the place of the last of them, and
+        marked as asserted if no charge was made under it. `declared` holds what only a person
+        knows, by the fields of the registry (`registry.DECLARED`), and `units`, the public number
+        of protected units. With `anchor`, a hash that was written down earlier, a ledger that was
+        put back is refused.
         """
-        given, said = (
+        given, declared_facts = (
             None if description is None else Description.of(description),
             registry.validate_declared(declared),
         )
@@ -107,8 +112,8 @@ class Statement:
             software=software_digest(),
             answers=answers,
             in_memory=ledger.where == ":memory:",
-            weaknesses=tuple(one.text for one in checked.findings if one.code == _MACHINE),
-            declared=said,
+            weaknesses=tuple(finding.text for finding in checked.findings if finding.code == _MACHINE),
+            declared=declared_facts,
             given=None if given is None else given.digest,
             given_facts=None if given is None or known else _in_order(publish_description(given)),
         )
@@ -116,7 +121,9 @@ class Statement:
 
     @classmethod
     def made_with(cls, ledger: Ledger, provenance: Provenance) -> Statement:
-        """The statement of the first rows of a ledger: the same for the same rows and the same words, at any later time."""
+        """The statement of the first rows of a ledger: the same for the same rows and the same
+        words, at any later time.
+        """
         return cls._of_rows(ledger, provenance, _require_intact(ledger.verify(rows=provenance.rows)))
 
     @classmethod
@@ -143,7 +150,7 @@ class Statement:
         """The guarantee in one sentence."""
         return str(self.facts["headline"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
         plain: dict[str, Any] = json.loads(json.dumps(self.facts, allow_nan=False))
         return plain
@@ -159,7 +166,9 @@ class Statement:
         return page(self.facts, self.provenance.block())
 
     def to_html(self) -> str:
-        """One page that needs nothing else: it prints whole, follows a dark screen, and can be read aloud."""
+        """One page that needs nothing else: it prints whole, follows a dark screen, and can be read
+        aloud.
+        """
         from discreet.ledger.statement_html import page
 
         return page(self.facts, self.stated, self.provenance.block())
@@ -170,7 +179,9 @@ class Statement:
         return self.stated.guarantee
 
     def in_former_words(self) -> Statement:
-        """The same facts with the library's sentences as earlier software of this version worded them."""
+        """The same facts with the library's sentences as earlier software of this version worded
+        them.
+        """
         return replace(self, facts=former_facts(self.facts))
 
     @property
@@ -188,7 +199,9 @@ class Statement:
 
 
 def _in_order(facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A description as the page of a statement keeps it, names in order, so that it is shown the same when it is verified."""
+    """A description as the page of a statement keeps it, names in order, so that it is shown the
+    same when it is verified.
+    """
     if facts is None:
         return None
     ordered: dict[str, Any] = json.loads(chain.canonical(facts))
@@ -201,7 +214,7 @@ def _require_intact(checked: Verification) -> Verification:
     return checked
 
 
-def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provenance) -> dict[str, Any]:
+def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provenance) -> JsonObject:
     """What is claimed, to whom, and why it holds."""
     unit, limit = ledger.unit, ledger.limit
     return {
@@ -221,7 +234,7 @@ def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provena
     }
 
 
-def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> dict[str, Any]:
+def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> JsonObject:
     """What is spent and what remains, of the whole budget and of each allocation."""
 
     def budget(asker: Asker) -> Budget:
@@ -240,13 +253,17 @@ def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenan
 
 def _record_facts(
     ledger: Ledger, checked: Verification, entries: Sequence[Entry], provenance: Provenance
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the rows hold, on what the guarantee rests, and what the check of the ledger found."""
     rows = release_lines(entries, ledger.limit, answers=provenance.answers)
     given = None if provenance.given is None else Given(provenance.given, provenance.given_facts)
     versions = describe_versions(entries, given)
     description = _visible_description(entries, given)
-    findings = [{"code": one.code, "text": one.text} for one in checked.findings if one.code != _MACHINE]
+    findings = [
+        {"code": finding.code, "text": finding.text}
+        for finding in checked.findings
+        if finding.code != _MACHINE
+    ]
     return {
         "released": rows,
         "description": description,
@@ -264,7 +281,9 @@ def _record_facts(
 
 
 def _visible_description(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
-    """The description that is shown: a given one if there is one, else the last one that was charged under."""
+    """The description that is shown: a given one if there is one, else the last one that was
+    charged under.
+    """
     if given is None:
         return publish_description(latest_version(entries))
     return (
@@ -281,7 +300,9 @@ def _curve(claim: StatedGuarantee) -> list[dict[str, float]] | None:
 
 
 def _words(claim: StatedGuarantee) -> dict[str, Any] | None:
-    """What the claim means for one protected unit. It holds under adaptive questions, so the caveat on those is left out."""
+    """What the claim means for one protected unit. It holds under adaptive questions, so the caveat
+    on those is left out.
+    """
     if claim.guarantee is None:
         return None
     explanation = claim.guarantee.explain().to_dict()

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifying a statement: it is made again from the ledger, as of the entry that it was made at, and compared.
+"""Verifying a statement: it is made again from the ledger, as of the entry that it was made at, and
+compared.
 
     found = verify_statement(Path("statement.html").read_text(), Ledger("visits.ledger"))
     found.holds; found.later; found.differences; found.asserted
 
-**Guarantee.** `holds` means that every letter of the page, or every value of the JSON, is what the ledger gives today for the same
-rows: no figure, sentence or entry was changed, dropped or added. Rows that were charged later make no difference, and are
-counted (`later`). What is not in the ledger cannot be verified, and is listed (`asserted`).
+**Guarantee.** `holds` means that every letter of the page, or every value of the JSON, is what the
+ledger gives today for the same rows: no figure, sentence or entry was changed, dropped or added.
+Rows that were charged later make no difference, and are counted (`later`). What is not in the
+ledger cannot be verified, and is listed (`asserted`).
 
-What would break it: a ledger that is itself not the one that was charged; an anchor that was kept elsewhere tells.
+What would break it: a ledger that is itself not the one that was charged; an anchor that was kept
+elsewhere tells.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BadDescription, BadParameter
+from discreet.json_types import JsonObject
 from discreet.ledger import chain, registry
 from discreet.ledger.former_words import former_page
 from discreet.ledger.ledger import Ledger
@@ -40,7 +44,9 @@ _TAGS = re.compile(r"(?<=>)(?=<)|(?<=>)(?=[^<])|(?<=[^>])(?=<)")
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the statement says otherwise than the ledger: `changed`, `missing` in the statement, or `added` to it."""
+    """One thing that the statement says otherwise than the ledger: `changed`, `missing` in the
+    statement, or `added` to it.
+    """
 
     kind: str
     statement: str | None
@@ -63,8 +69,9 @@ class Difference:
 class StatementCheck:
     """What a comparison of a statement with its ledger found.
 
-    **Guarantee.** `holds` is true only if every figure and sentence of the statement follows from the ledger's rows up
-    to the statement's last entry, or is listed in `asserted` as somebody's own words.
+    **Guarantee.** `holds` is true only if every figure and sentence of the statement follows from
+    the ledger's rows up to the statement's last entry, or is listed in `asserted` as somebody's own
+    words.
     """
 
     form: str
@@ -100,14 +107,14 @@ class StatementCheck:
 def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
     """Compare a statement, as HTML, Markdown or JSON, with the ledger that it was made from.
 
-    A damaged ledger is refused (DP602), and so is a file that is no statement (DP105), or one of another version of the
-    software (DP402), whose words differ: verify it with that version.
+    A damaged ledger is refused (DP602), and so is a file that is no statement (DP105), or one of
+    another version of the software (DP402), whose words differ: verify it with that version.
 
-    **Guarantee.** If the check `holds`, every letter of the statement follows from the first rows of this ledger, in today's
-    words or in the former ones of this version (`former_words.py`).
+    **Guarantee.** If the check `holds`, every letter of the statement follows from the first rows
+    of this ledger, in today's words or in the former ones of this version (`former_words.py`).
 
-    Why it holds: the statement is made again and compared as a whole. What would break it: a ledger that is not the one that
-    was charged; an anchor that was kept elsewhere tells.
+    Why it holds: the statement is made again and compared as a whole. What would break it: a ledger
+    that is not the one that was charged; an anchor that was kept elsewhere tells.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Limit
@@ -126,15 +133,15 @@ def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
         )
     plain = _plain(text)
     form = "json" if plain.startswith("{") else "html" if plain.startswith("<!doctype") else "md"
-    told = _parse_json(plain) if form == "json" else None
-    provenance = Provenance.in_text(plain) if told is None else Provenance.from_dict(told.get("making"))
+    stated = _parse_json(plain) if form == "json" else None
+    provenance = Provenance.in_text(plain) if stated is None else Provenance.from_dict(stated.get("making"))
     _require_same_version(provenance)
     whole = ledger.verify()
     if not whole.intact:
         raise chain.damaged_error(whole.findings[0].text.removeprefix("the ledger is damaged: "))
     differences = list(_ledger_differences(provenance, ledger, whole.entries))
     if not differences:
-        differences = _wording_differences(plain, told, _remake(ledger, provenance), form)
+        differences = _wording_differences(plain, stated, _remake(ledger, provenance), form)
     later = max(0, whole.entries - provenance.rows)
     return StatementCheck(
         form, provenance.rows, later, tuple(differences[:_LISTED]), tuple(_list_unverified(provenance))
@@ -161,13 +168,15 @@ def _ledger_differences(provenance: Provenance, ledger: Ledger, rows: int) -> It
 
 
 def _wording_differences(
-    text: str, told: dict[str, Any] | None, remade: Statement, form: str
+    text: str, stated: dict[str, Any] | None, remade: Statement, form: str
 ) -> list[Difference]:
-    """What differs from today's words and, if anything does, from the former ones: whichever differ less."""
+    """What differs from today's words and, if anything does, from the former ones: whichever differ
+    less.
+    """
     wordings = []
     for statement, is_former in ((remade, False), (remade.in_former_words(), True)):
-        if told is not None:
-            differences = list(_value_differences(told, statement.to_dict()))
+        if stated is not None:
+            differences = list(_value_differences(stated, statement.to_dict()))
         else:
             page = statement.to_html() if form == "html" else statement.to_markdown()
             page = former_page(page, form) if is_former else page
@@ -194,9 +203,9 @@ def _text_differences(text: str, page: str, form: str) -> Iterator[Difference]:
 
 def _where_they_differ(ours: list[str], theirs: list[str]) -> tuple[list[str], list[str]]:
     """Both without what they have in common at the beginning and at the end."""
-    most = min(len(ours), len(theirs))
-    start = next((at for at in range(most) if ours[at] != theirs[at]), most)
-    end = next((at for at in range(most - start) if ours[-1 - at] != theirs[-1 - at]), most - start)
+    shorter = min(len(ours), len(theirs))
+    start = next((at for at in range(shorter) if ours[at] != theirs[at]), shorter)
+    end = next((at for at in range(shorter - start) if ours[-1 - at] != theirs[-1 - at]), shorter - start)
     return ours[start : len(ours) - end], theirs[start : len(theirs) - end]
 
 
@@ -205,32 +214,32 @@ def _pieces(page: str, form: str) -> list[str]:
     return _TAGS.split(page) if form == "html" else page.splitlines(keepends=True)
 
 
-def _value_differences(told: Any, ours: Any, where: str = "") -> Iterator[Difference]:
-    if isinstance(told, Mapping) and isinstance(ours, Mapping):
-        for name in [*ours, *(name for name in told if name not in ours)]:
+def _value_differences(stated: Any, ours: Any, where: str = "") -> Iterator[Difference]:
+    if isinstance(stated, Mapping) and isinstance(ours, Mapping):
+        for name in [*ours, *(name for name in stated if name not in ours)]:
             place = f"{where}.{name}" if where else str(name)
-            if name not in told:
+            if name not in stated:
                 yield Difference(MISSING, None, _short(f"{place}: {ours[name]}"))
             elif name not in ours:
-                yield Difference(ADDED, _short(f"{place}: {told[name]}"), None)
+                yield Difference(ADDED, _short(f"{place}: {stated[name]}"), None)
             else:
-                yield from _value_differences(told[name], ours[name], place)
-    elif isinstance(told, list) and isinstance(ours, list) and where == "released":
-        yield from _entry_differences(told, ours)
-    elif told != ours or type(told) is not type(ours):
-        yield Difference(CHANGED, _short(f"{where}: {told}"), _short(f"{where}: {ours}"))
+                yield from _value_differences(stated[name], ours[name], place)
+    elif isinstance(stated, list) and isinstance(ours, list) and where == "released":
+        yield from _entry_differences(stated, ours)
+    elif stated != ours or type(stated) is not type(ours):
+        yield Difference(CHANGED, _short(f"{where}: {stated}"), _short(f"{where}: {ours}"))
 
 
-def _entry_differences(told: list[Any], ours: list[Any]) -> Iterator[Difference]:
+def _entry_differences(stated: list[Any], ours: list[Any]) -> Iterator[Difference]:
     """Charges are compared by their number, so that one that was dropped is named."""
-    by_number = {line.get("number"): line for line in told if isinstance(line, Mapping)}
+    by_number = {line.get("number"): line for line in stated if isinstance(line, Mapping)}
     known = [line["number"] for line in ours]
     for line in ours:
         if line["number"] not in by_number:
             yield Difference(MISSING, None, _short(f"entry {line['number']}: {line['question']}"))
         else:
             yield from _value_differences(by_number[line["number"]], line, f"entry {line['number']}")
-    if [line.get("number") for line in told if isinstance(line, Mapping)] != [
+    if [line.get("number") for line in stated if isinstance(line, Mapping)] != [
         n for n in known if n in by_number
     ]:
         yield Difference(CHANGED, "the order or number of the entries", f"{len(ours)} entries in order")
@@ -250,20 +259,20 @@ def _list_unverified(provenance: Provenance) -> Iterator[str]:
     yield from (f"{name}: {_short(str(value))}" for name, value in provenance.declared.items())
 
 
-def _parse_json(text: str) -> dict[str, Any]:
+def _parse_json(text: str) -> JsonObject:
     """JSON, in which no name may stand twice: a reader would see one value, and we another."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+    def once(pairs: list[tuple[str, Any]]) -> JsonObject:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             raise ValueError
-        return found
+        return fields
 
     try:
-        told = json.loads(text, object_pairs_hook=once)
+        stated = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         raise not_a_statement_error() from None
-    return told if isinstance(told, dict) else {}
+    return stated if isinstance(stated, dict) else {}
 
 
 def _require_same_version(provenance: Provenance) -> None:

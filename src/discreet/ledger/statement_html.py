@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
+"""A statement as one HTML page that needs nothing else: no script, no font, no picture from
+elsewhere.
 
-**Guarantee.** Whatever stands in the ledger is shown as text and never becomes markup. Marks are words and shapes, not only
-colours; tables have captions, pictures have words; it prints, and follows a dark screen.
+**Guarantee.** Whatever stands in the ledger is shown as text and never becomes markup. Marks are
+words and shapes, not only colours; tables have captions, pictures have words; it prints, and
+follows a dark screen.
 """
 
 from __future__ import annotations

@@ -189,7 +189,9 @@ def _versions(described: Mapping[str, Any]) -> Iterator[str]:
 
 
 def version_words(version: Mapping[str, Any]) -> tuple[str, ...]:
-    """One version of the description: which one, of what, whom it protects, how much, when, and what is new."""
+    """One version of the description: which one, of what, whom it protects, how much, when, and
+    what is new.
+    """
     column = version["column"] or "each row"
     rows = "–" if version["at_most"] is None else str(version["at_most"])
     when = [str(version[end])[:16].replace("T", " ") for end in ("first", "last") if version[end]]

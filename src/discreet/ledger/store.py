@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the rows of a ledger lie: a table that is only ever added to, by one writer at a time.
 
-`Store` says what a ledger needs of a database, in plain SQL; `SQLite` keeps the table in one file, and
-`discreet.ledger.postgres` on a server. A store knows rows, and nothing of privacy.
+`Store` says what a ledger needs of a database, in plain SQL; `SQLite` keeps the table in one file,
+and `discreet.ledger.postgres` on a server. A store knows rows, and nothing of privacy.
 
-**Guarantee.** While `write(work)` works nobody else writes, in this process or another. When it returns, the rows are on disk
-and stay there. When it raises, or the process is killed inside it, all of its rows are there or none; only where it
-fails or is interrupted while the database commits, the error cannot tell which. It waits for others as long as its
-`patience` says, whatever it waits for. An interrupt (Ctrl-C, or any other exception) ends the transaction and lets go of
-every lock, wherever it comes.
+**Guarantee.** While `write(work)` works nobody else writes, in this process or another. When it
+returns, the rows are on disk and stay there. When it raises, or the process is killed inside it,
+all of its rows are there or none; only where it fails or is interrupted while the database commits,
+the error cannot tell which. It waits for others as long as its `patience` says, whatever it waits
+for. An interrupt (Ctrl-C, or any other exception) ends the transaction and lets go of every lock,
+wherever it comes.
 
-Why that holds: locks are taken and released by C code, in one line, and a transaction that did not end is undone twice, so that
-an interrupt of the first undoing is made up for by the second.
+Why that holds: locks are taken and released by C code, in one line, and a transaction that did not
+end is undone twice, so that an interrupt of the first undoing is made up for by the second.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ class Store(ABC):
     def __init__(self, patience: float = PATIENCE) -> None:
         self.lock = threading.RLock()
         self._patience = patience
-        #: When to give up waiting: set for a whole transaction, so that its statements do not each wait as long.
+        #: When to give up waiting: set for a whole transaction, so that its statements do not each
+        #: wait as long.
         self._until: float | None = None
         quiet_at_forks(self)
 
-    # --- what a database has to know -----------------------------------------------------------------
+    # --- what a database has to know --------------------------------------------------------------
 
     @abstractmethod
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Execute one statement; every failure is one of our own errors, without a value in its text."""
+        """Execute one statement; every failure is one of our own errors, without a value in its
+        text.
+        """
 
     @abstractmethod
     def begin(self) -> None:
@@ -83,7 +87,9 @@ class Store(ABC):
 
     @abstractmethod
     def make(self, first: LedgerRow) -> None:
-        """Make the tables with their first row, at once and for good; leave alone what somebody else has made meanwhile."""
+        """Make the tables with their first row, at once and for good; leave alone what somebody
+        else has made meanwhile.
+        """
 
     @abstractmethod
     def check(self) -> None:
@@ -106,7 +112,7 @@ class Store(ABC):
         """What in the settings of the database weakens the guarantee, in words."""
         return []
 
-    # --- what a ledger asks ------------------------------------------------------------------------
+    # --- what a ledger asks -----------------------------------------------------------------------
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute one statement, while no other thread is in a transaction."""
@@ -138,7 +144,9 @@ class Store(ABC):
         self._until = None
 
     def remaining(self) -> float:
-        """For how many seconds the transaction, or a statement that begins now, may still wait for others."""
+        """For how many seconds the transaction, or a statement that begins now, may still wait for
+        others.
+        """
         return self._patience if self._until is None else max(0.0, self._until - time.monotonic())
 
     def append(self, row: LedgerRow) -> None:
@@ -190,14 +198,16 @@ class Store(ABC):
         rows: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
         return rows
 
-    def rows(self, start: int = 0) -> Iterator[LedgerRow]:
-        """All rows from `start` on, in order, a page at a time."""
-        while True:
-            page = self._select("number >= ? ORDER BY number LIMIT ?", start, _PAGE)
+    def rows(self, start: int = 0, limit: int | None = None) -> Iterator[LedgerRow]:
+        """The rows from `start` on, in order, a page at a time; no more than `limit`."""
+        while limit is None or limit > 0:
+            size = _PAGE if limit is None else min(_PAGE, limit)
+            page = self._select("number >= ? ORDER BY number LIMIT ?", start, size)
             yield from page
-            if len(page) < _PAGE:
+            if len(page) < size:
                 return
             start = page[-1].number + 1
+            limit = None if limit is None else limit - size
 
     def _first(self, condition: str, *values: Any) -> LedgerRow | None:
         rows = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
@@ -221,7 +231,9 @@ def unreachable_error(what: str, *, during: str = "", fix: str = "") -> LedgerEr
 
 
 def lost_error() -> LedgerError:
-    """The error for a transaction that ended while it was used: a fork inside of it, or a connection that was lost."""
+    """The error for a transaction that ended while it was used: a fork inside of it, or a
+    connection that was lost.
+    """
     return unreachable_error("its transaction was ended by something else.")
 
 

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One turn at a ledger: what a writer does between its first look and COMMIT, while nobody else writes.
+"""One turn at a ledger: what a writer does between its first look and COMMIT, while nobody else
+writes.
 
-**Guarantee.** Rows that are written in one turn are on disk together or not at all, and each is admitted by the limit after
-all rows before it, those of the same turn included. So charges that belong together are made together, or none of them.
+**Guarantee.** Rows that are written in one turn are on disk together or not at all, and each is
+admitted by the limit after all rows before it, those of the same turn included. So charges that
+belong together are made together, or none of them.
 
-A charge is *held* if whoever makes it shows nothing of what it draws before the answer is committed. Then a charge that
-was not answered was seen by nobody, and may be answered later, or by somebody else, for the same payment: of all draws
-that are made under it only the one that was committed first is ever shown.
+A charge is *held* if whoever makes it shows nothing of what it draws before the answer is
+committed. Then a charge that was not answered was seen by nobody, and may be answered later, or by
+somebody else, for the same payment: of all draws that are made under it only the one that was
+committed first is ever shown.
 
-What would break it: showing a draw under a held charge before `answer` has returned it, or that it failed before that is
-committed in its place; a crash or a time that depends on what was drawn.
+What would break it: showing a draw under a held charge before `answer` has returned it, or that it
+failed before that is committed in its place; a crash or a time that depends on what was drawn.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
+from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import closed_tracks
@@ -41,7 +45,8 @@ __all__ = ["Charge"]
 _SAME = ("question", "guarantee", "analyst", "project")
 _REPEATED = (*_SAME, "purpose", "mechanism", "key")
 
-#: The versions of the description that a ledger has been charged under, by their digests, the first one first.
+#: The versions of the description that a ledger has been charged under, by their digests, the first
+#: one first.
 Versions = Mapping[str, Description]
 
 
@@ -49,13 +54,13 @@ Versions = Mapping[str, Description]
 class Charge:
     """One of several answers that `Ledger.charge_all` pays for together.
 
-    `guarantee` is what the answer costs; `question` and `mechanism` are recorded. With a `key` the answer can be
-    asked for again.
+    `guarantee` is what the answer costs; `question` and `mechanism` are recorded. With a `key` the
+    answer can be asked for again.
 
     **Guarantee.** All charges of one call are in the ledger, or none of them.
 
-    Why it holds: they are written in one transaction. What would break it: showing one of the answers before
-    `commit_all` has returned.
+    Why it holds: they are written in one transaction. What would break it: showing one of the
+    answers before `commit_all` has returned.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Ledger, Limit
@@ -73,7 +78,9 @@ class Charge:
 
 @dataclass(frozen=True)
 class ChargeSubject:
-    """What a charge is about: a description of the data, whether the charge was computed from it, and who draws."""
+    """What a charge is about: a description of the data, whether the charge was computed from it,
+    and who draws.
+    """
 
     description: Description | None
     compiled: bool
@@ -89,7 +96,7 @@ class ChargeSubject:
         return cls(version, computed, check.flag(in_session=in_session))
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         """What the row of the charge says of it."""
         return {
             "description": None if self.description is None else self.description.digest,
@@ -118,7 +125,9 @@ class Bill:
         *,
         private: object,
     ) -> Bill:
-        """Priced before the turn begins, because that may take a while; refused if it cannot be charged at all."""
+        """Priced before the turn begins, because that may take a while; refused if it cannot be
+        charged at all.
+        """
         if not isinstance(wanted, Charge):
             raise _not_charge_error(wanted)
         _refuse_what_cannot_be_charged(wanted.guarantee, unit, private=private)
@@ -145,17 +154,22 @@ def _asker_fields(asker: object) -> dict[str, str | None]:
 
 
 class Turn:
-    """The only writer of a ledger, with its last row, its running total and the versions of its description."""
+    """The only writer of a ledger, with its last row, its running total and the versions of its
+    description.
+    """
 
     def __init__(self, store: Store, limit: Limit, last: LedgerRow, total: State, versions: Versions) -> None:
         self._store, self._limit = store, limit
         self.last, self.total, self.versions = last, total, dict(versions)
-        #: The version in the first row, which need not be written again if the first charge is made under it.
+        #: The version in the first row, which need not be written again if the first charge is made
+        #: under it.
         self.made_with: frozenset[str] = frozenset()
         self.now = chain.now()
 
     def charge(self, bill: Bill, *, held: bool = False) -> Receipt:
-        """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be given up."""
+        """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be
+        given up.
+        """
         self._refuse_another_question(bill)
         self._describe(bill.description)
         asker = Asker(bill.fields["analyst"], bill.fields["project"])
@@ -166,7 +180,9 @@ class Turn:
         return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.fields["key"], closed)
 
     def charge_or_find(self, bill: Bill) -> Receipt | Entry:
-        """The answer that its key has, or the charge that waits for one (then without a cost), or a new charge."""
+        """The answer that its key has, or the charge that waits for one (then without a cost), or a
+        new charge.
+        """
         key = bill.fields["key"]
         if key is not None:
             self._refuse_another_question(bill)
@@ -202,7 +218,9 @@ class Turn:
         return self._store
 
     def _describe(self, description: Description | None) -> None:
-        """Write down a version that is new; one that protects somebody else is refused, in the transaction of its charge."""
+        """Write down a version that is new; one that protects somebody else is refused, in the
+        transaction of its charge.
+        """
         if description is None:
             return
         refuse_another(self.versions.values(), description)
@@ -232,7 +250,9 @@ class Turn:
         return row
 
     def _refuse_another_question(self, bill: Bill) -> None:
-        """A key stands for one question about one data set, asked with one guarantee by one analyst."""
+        """A key stands for one question about one data set, asked with one guarantee by one
+        analyst.
+        """
         first = None if bill.fields["key"] is None else self._store.first_with_key(bill.fields["key"])
         if first is None:
             return
@@ -243,7 +263,9 @@ class Turn:
 
 
 def pending_charge(store: Store, key: str) -> Receipt | None:
-    """The held charge under a key that no answer settles; without a cost, because it was paid earlier."""
+    """The held charge under a key that no answer settles; without a cost, because it was paid
+    earlier.
+    """
     for row in store.charges_with_key(key):
         entry = entry_of(row)
         if entry.held and store.answer_of_charge(row.number) is None and entry.receipt is not None:
@@ -254,7 +276,9 @@ def pending_charge(store: Store, key: str) -> Receipt | None:
 def refuse_other_use(
     entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Facts | Description | None
 ) -> None:
-    """Refuse to show an answer to anybody else than who asked, or for anything that is given and is not what was asked."""
+    """Refuse to show an answer to anybody else than who asked, or for anything that is given and is
+    not what was asked.
+    """
     given = {name for name, value in asked.items() if value is not None} | {"analyst", "project"}
     if any(asked[name] != getattr(entry, name) for name in given):
         raise key_reused_error()
@@ -263,10 +287,11 @@ def refuse_other_use(
 
 
 def _refuse_key_of_other_data(versions: Versions, digest: str | None, now: Description | None) -> None:
-    """Refuse a key whose question meant something else: another data set, or one that was described otherwise.
+    """Refuse a key whose question meant something else: another data set, or one that was described
+    otherwise.
 
-    What was only added since then changes no question that could be asked before; where nothing was recorded there is
-    nothing to compare.
+    What was only added since then changes no question that could be asked before; where nothing was
+    recorded there is nothing to compare.
     """
     if digest is None or now is None or digest == now.digest:
         return
@@ -324,7 +349,9 @@ def _refuse_what_cannot_be_charged(guarantee: object, unit: Unit, *, private: ob
 
 @lru_cache(maxsize=256)
 def _guarantee_json(guarantee: Guarantee) -> str:
-    """The guarantee as text, from which it can be had again: an auditor recomputes the cost from it."""
+    """The guarantee as text, from which it can be had again: an auditor recomputes the cost from
+    it.
+    """
     try:
         wire = guarantee.to_json()
         is_readable = from_json(wire) == guarantee

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking a whole ledger: every hash, every cost and every total, computed anew from what is stored.
+"""Checking a whole ledger: every hash, every cost and every total, computed anew from what is
+stored.
 
-**Guarantee.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
-by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; every description that a
-charge names was written down before it and protects whom the earlier ones did; and the row of the anchor, if one was given,
-is there. What is worth knowing and no damage is a finding that begins with W:
+**Guarantee.** `intact` means: every row is what was written and follows the one before it; the
+totals follow from the stored costs by the rules of the limit, and never exceed it; every answer
+belongs to a charge and is found by its key; every description that a charge names was written down
+before it and protects whom the earlier ones did; and the row of the anchor, if one was given, is
+there. What is worth knowing and no damage is a finding that begins with W:
 
     W1  charged, and no answer was kept: paid for, and perhaps seen; or held, and not answered yet
-    W2  a window ended: what holds for life is the lifetime limit, not the window's
-    W3  written by another version of discreet
-    W4  today's code finds a lower cost for the same mechanism
-    W5  today's code finds a greater cost for the same mechanism: less was charged than is proved today
-    W6  the database is set up so that a power failure could undo a charge
-    W9  the clock went backwards
+    W2  a window ended: what holds for life is the lifetime limit, not the window's W3  written by
+    another version of discreet W4  today's code finds a lower cost for the same mechanism W5
+    today's code finds a greater cost for the same mechanism: less was charged than is proved today
+    W6  the database is set up so that a power failure could undo a charge W9  the clock went
+    backwards
 
-A lower cost today does not give anything back: `recomputed` is what the same charges would add up to, entry by entry, in
-the same tracks at the same orders, which is the only recomputation that is sound where questions were chosen adaptively.
+A lower cost today does not give anything back: `recomputed` is what the same charges would add up
+to, entry by entry, in the same tracks at the same orders, which is the only recomputation that is
+sound where questions were chosen adaptively.
 """
 
 from __future__ import annotations
@@ -77,11 +79,13 @@ class Finding:
 class Verification:
     """What a check of the whole ledger found.
 
-    `spent` is what the last row says is left and spent; `recomputed` is the same with today's costs, or None if they do
-    not fit the limit. `anchor` is the hash of the last row: write it down elsewhere.
+    `spent` is what the last row says is left and spent; `recomputed` is the same with today's
+    costs, or None if they do not fit the limit. `anchor` is the hash of the last row: write it down
+    elsewhere.
 
-    **Guarantee.** If `intact` is true, every hash, cost and total was recomputed from what is stored and agrees. A
-    ledger that was rolled back as a whole is found only by an anchor that was kept elsewhere.
+    **Guarantee.** If `intact` is true, every hash, cost and total was recomputed from what is
+    stored and agrees. A ledger that was rolled back as a whole is found only by an anchor that was
+    kept elsewhere.
 
     >>> from discreet.ledger import Ledger, Limit
     >>> Ledger(":memory:", limit=Limit.filter(epsilon=1)).verify().intact
@@ -164,11 +168,13 @@ class _Walk:
 
     def __post_init__(self) -> None:
         self.totals = RunningTotals(self.limit)
-        #: The totals at today's costs, if one of those was another one; None if they exceed the limit.
+        #: The totals at today's costs, if one of those was another one; None if they exceed the
+        #: limit.
         self.totals_today: State | None = None
         self.costs_agree = True
         self.stated_totals: Mapping[str, Any] = self.totals.state.to_dict()
-        #: The stated totals of a charge that followed, of which each text is known to be that of its amount.
+        #: The stated totals of a charge that followed, of which each text is known to be that of
+        #: its amount.
         self.checked_totals: Mapping[str, Any] = {}
         # for this walk alone, because its entries share costs
         self.split = BodySplitter().split
@@ -256,7 +262,9 @@ class _Walk:
             self.totals.state = after
 
     def _describe(self, entry: Entry) -> None:
-        """Every description is compatible with those before it, and every charge names one that was written down earlier."""
+        """Every description is compatible with those before it, and every charge names one that was
+        written down earlier.
+        """
         if entry.kind == "open":
             self.made_with = first_description(entry.about or {})
         if entry.number == 1 and entry.kind != "described":
@@ -272,7 +280,9 @@ class _Walk:
             self.damage(f"row {entry.number} names a description that there is not.")
 
     def _charge(self, entry: Entry) -> None:
-        """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
+        """The total after a charge, from its cost by the rules of the limit; what the row says is
+        compared with it.
+        """
         price = self._price(entry)
         charge = self.charge(price, entry.analyst, entry.project)
         if price.agrees and self.costs_agree and self.totals.follow(charge, entry.time, entry.state):
@@ -296,11 +306,13 @@ class _Walk:
             )
         recomputed = self.recomputed
         self.totals.state = after
-        # The same cost in the same state, by the split that was chosen then, leads to the same total.
+        # The same cost in the same state, by the split that was chosen then, leads to the same
+        # total.
         if not (price.agrees and follows and self.costs_agree):
             self.costs_agree, self.totals_today = False, recomputed
             if recomputed is not None:
-                # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
+                # with the split that was chosen then: choosing again, by today's costs, would be
+                # covered by no proof
                 today = self.limit.open_ways(price.today, after)
                 self.totals_today = self._admit(recomputed, today, entry.time, charge.asker)
         if follows:
@@ -313,7 +325,9 @@ class _Walk:
             self._remark("W2", entry.number)
 
     def _price(self, entry: Entry) -> _Price:
-        """The costs of a charge; where the same texts were read, which gives the same objects, they are the same."""
+        """The costs of a charge; where the same texts were read, which gives the same objects, they
+        are the same.
+        """
         key = id(entry.cost), id(entry.guarantee)
         price = self.prices.get(key)
         if price is None:
@@ -352,7 +366,9 @@ class _Walk:
 
 @dataclass(frozen=True, eq=False)
 class _Price:
-    """What a charge cost then and costs today, and whether these are the same; it keeps alive what it was read from."""
+    """What a charge cost then and costs today, and whether these are the same; it keeps alive what
+    it was read from.
+    """
 
     stored: Cost
     today: Cost

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The descriptions that a ledger was charged under, for a statement: each version, its period, and what changed.
+"""The descriptions that a ledger was charged under, for a statement: each version, its period, and
+what changed.
 
-**Guarantee.** What is said here is recorded in rows that the hash chain covers. A description that is only given with the statement is
-named as that, and charges that name none are counted.
+**Guarantee.** What is said here is recorded in rows that the hash chain covers. A description that
+is only given with the statement is named as that, and charges that name none are counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from discreet.json_types import JsonObject
 from discreet.ledger.description import Description, list_changes
 from discreet.ledger.receipt import Entry
 
@@ -17,14 +19,18 @@ __all__ = ["Given", "describe_versions", "latest_version", "publish_description"
 
 
 class Given(NamedTuple):
-    """A description that was given with a statement: its digest and, if no row holds it, what it says."""
+    """A description that was given with a statement: its digest and, if no row holds it, what it
+    says.
+    """
 
     digest: str
     facts: Mapping[str, Any] | None
 
 
-def describe_versions(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
-    """Every version with its period, how many charges name none, and whether a given description is one of them."""
+def describe_versions(entries: Sequence[Entry], given: Given | None) -> JsonObject:
+    """Every version with its period, how many charges name none, and whether a given description is
+    one of them.
+    """
     versions = list(
         {version.digest: (number, version) for number, version in _version_rows(entries)}.values()
     )

@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits that renew by the calendar, under a limit for life.
 
-**Guarantee.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
-which every answer is charged as well, in tracks with orders of their own. Without a lifetime limit nothing is guaranteed
-of more than one window but what `guarantee_after(windows)` states: the windows composed, each as its (ε, δ).
+**Guarantee.** In each window all answers together keep the window's limit. Over a lifetime they
+keep the `lifetime` limit, to which every answer is charged as well, in tracks with orders of their
+own. Without a lifetime limit nothing is guaranteed of more than one window but what
+`guarantee_after(windows)` states: the windows composed, each as its (ε, δ).
 
-Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in advance by a public
-calendar (UTC), so how many there are says nothing about the data; K windows are K slots of a plan. A sum at the order
-of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime tracks. In each window the
-first charge chooses anew how δ is split: given all that was seen before, it is one filter with the window's claim.
+Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in
+advance by a public calendar (UTC), so how many there are says nothing about the data; K windows are
+K slots of a plan. A sum at the order of one window cannot be re-optimised for many windows
+afterwards, hence the separate lifetime tracks. In each window the first charge chooses anew how δ
+is split: given all that was seen before, it is one filter with the window's claim.
 
-The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is not unseen. What would
-break the guarantee per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
+The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is
+not unseen. What would break the guarantee per window: a clock in the hands of the analyst. The
+lifetime limit does not depend on any clock.
 
-**A clock that was ahead** renewed the window too early, and keeps the ledger in a window that has not begun. Nothing in
-the ledger can tell which of its times were true, so it waits. What is safe: charge nothing more to it, and from the
-beginning of the next window on by a clock that is right use a new ledger, with the same limit for each window and a lifetime
-limit of what this one leaves, (E - Σε, D - Σδ). Why: all that the old one charged was charged before now, so in true windows up
-to this one, and the new one charges in later ones only: no true window has charges of both, and what was spent in one is never
-forgotten in it. For life, every charge of the old one is (εᵢ, δᵢ), the new one keeps its limit whatever
-is asked, and basic composition holds under any adaptivity: all together keep (E, D). Where Σε is more than E
-(a Rényi track was left open), nothing is left in that sense.
+**A clock that was ahead** renewed the window too early, and keeps the ledger in a window that has
+not begun. Nothing in the ledger can tell which of its times were true, so it waits. What is safe:
+charge nothing more to it, and from the beginning of the next window on by a clock that is right use
+a new ledger, with the same limit for each window and a lifetime limit of what this one leaves, (E -
+Σε, D - Σδ). Why: all that the old one charged was charged before now, so in true windows up to this
+one, and the new one charges in later ones only: no true window has charges of both, and what was
+spent in one is never forgotten in it. For life, every charge of the old one is (εᵢ, δᵢ), the new
+one keeps its limit whatever is asked, and basic composition holds under any adaptivity: all
+together keep (E, D). Where Σε is more than E (a Rényi track was left open), nothing is left in that
+sense.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, OverBudget
+from discreet.json_types import JsonObject
 from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -79,7 +85,9 @@ class WindowedLimit(Limit):
         return None if self.lifetime is None else self.lifetime.guarantee_for(unit)
 
     def guarantee_after(self, windows: int, unit: Unit | None = None) -> Guarantee:
-        """What holds for somebody whose data were there for that many windows, by the windows' limits alone."""
+        """What holds for somebody whose data were there for that many windows, by the windows'
+        limits alone.
+        """
         return check.whole(windows=windows) * self.each.guarantee_for(unit or Unit())
 
     def describe(self) -> list[str]:
@@ -105,7 +113,9 @@ class WindowedLimit(Limit):
         return lifetime and self.each.knows(state.under(_WINDOW)) and self._is_dated(state)
 
     def _is_dated(self, state: State) -> bool:
-        """Whether a state was never charged, or lies in a window of the calendar, not before its first one."""
+        """Whether a state was never charged, or lies in a window of the calendar, not before its
+        first one.
+        """
         if _NUMBER not in state:
             return _FIRST not in state
         first, number = state.get(_FIRST, math.inf), state[_NUMBER]
@@ -168,7 +178,9 @@ class WindowedLimit(Limit):
         return state.replace_under(_LIFETIME, self.lifetime.admit(state.under(_LIFETIME), cost.lifetime))
 
     def _say_if_ahead(self, refused: OverBudget, state: State, now: datetime | str | None) -> None:
-        """What to do about a window that is full and lies ahead of the clock; see above. Times are public."""
+        """What to do about a window that is full and lies ahead of the clock; see above. Times are
+        public.
+        """
         number = -1 if now is None else _window_number(self.length, _moment(now))
         stored = int(state[_NUMBER])
         if not 0 <= number < stored:
@@ -201,7 +213,9 @@ class WindowedLimit(Limit):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
-        """What is left in the window of that time (of the last charge, if none is given), and for life."""
+        """What is left in the window of that time (of the last charge, if none is given), and for
+        life.
+        """
         entered = state if now is None else self.enter(state, now)
         views = [self.each.budget(entered.under(_WINDOW), asker=asker)]
         tracks = list(views[0].tracks)
@@ -216,7 +230,7 @@ class WindowedLimit(Limit):
         spent = max(view.spent_fraction for view in views)
         return Budget(tuple(tracks), spent, partial(how_many_like, charge, entered, self.cost), notes)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> JsonObject:
         lifetime = None if self.lifetime is None else self.lifetime.to_dict()
         return {"each": self.each.to_dict(), "length": self.length, "lifetime": lifetime}
 
@@ -246,7 +260,9 @@ def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedL
 
 
 def allocated_limit(limit: Limit) -> AllocatedLimit | None:
-    """The limit with allocations that this limit is, or renews in every window; None without allocations."""
+    """The limit with allocations that this limit is, or renews in every window; None without
+    allocations.
+    """
     inner = limit.each if isinstance(limit, WindowedLimit) else limit
     return inner if isinstance(inner, AllocatedLimit) else None
 

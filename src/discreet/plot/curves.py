@@ -112,7 +112,9 @@ def _curve(term: Term, ax: Axes, heights: Numbers, band: Numbers | None, look: d
 
 
 def _table(term: Term, ax: Axes, name: str) -> Figure:
-    """A heat map by groups of the two features: numbers from low to high, values from frequent to rare."""
+    """A heat map by groups of the two features: numbers from low to high, values from frequent to
+    rare.
+    """
     heights = term.values[:, :, -1]
     size = float(np.abs(heights).max()) or 1.0
     image = ax.imshow(heights.T, origin="lower", cmap="RdBu_r", vmin=-size, vmax=size, aspect="auto")

@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from discreet.json_types import JsonObject
 from discreet.plot.canvas import words_of
 
 #: Nothing in the file depends on when or where it was written.
@@ -39,7 +40,7 @@ def svg_of(figure: Figure) -> str:
     return svg.replace("</title>", f"</title><desc>{escape(text)}</desc>", 1)
 
 
-def metadata(figure: Figure, ending: str) -> dict[str, Any]:
+def metadata(figure: Figure, ending: str) -> JsonObject:
     """The same words where a format other than SVG keeps them."""
     title, text = words_of(figure)
     return {"Title": title, "Subject" if ending == ".pdf" else "Description": text}

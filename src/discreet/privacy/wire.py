@@ -10,11 +10,13 @@ guessed at.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet import check
 from discreet.errors import BadDescription, DiscreetError
+from discreet.json_types import JsonObject
 from discreet.privacy import (
     allocation,
     constructors,
@@ -28,6 +30,8 @@ from discreet.privacy import (
 )
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
 from discreet.privacy.unit import Unit
+
+Thing = TypeVar("Thing")
 
 VERSION = 1
 
@@ -53,9 +57,7 @@ _KINDS: dict[type[Guarantee], str] = {
 
 def to_json(guarantee: Guarantee) -> str:
     """One line of JSON; equal guarantees give equal text."""
-    return json.dumps(
-        {"discreet": VERSION, "guarantee": _pack(guarantee)}, sort_keys=True, ensure_ascii=False
-    )
+    return write_versioned("guarantee", _pack(guarantee))
 
 
 @check.arguments
@@ -65,6 +67,20 @@ def from_json(text: str) -> Guarantee:
     >>> from discreet import privacy
     >>> privacy.from_json(privacy.laplace(scale=2).to_json())
     laplace(scale=2.0)
+    """
+    return read_versioned(text, "guarantee", _unpack)
+
+
+def write_versioned(kind: str, fields: JsonObject) -> str:
+    """One line of JSON for an object of this kind; equal fields give equal text."""
+    return json.dumps({"discreet": VERSION, kind: fields}, sort_keys=True, ensure_ascii=False)
+
+
+def read_versioned(text: str, kind: str, build: Callable[[Any], Thing]) -> Thing:
+    """What `build` makes of the fields that `write_versioned` wrote.
+
+    **Guarantee.** Any other text is refused (DP401), and so is one of a later version (DP402), whose
+    fields may mean something else; whatever `build` raises becomes a refusal.
     """
     try:
         data = json.loads(text)
@@ -76,16 +92,43 @@ def from_json(text: str) -> Guarantee:
                 why="a newer version may mean something that this one would misread.",
                 fix="upgrade discreet.",
             )
-        return _unpack(data["guarantee"])
+        return build(data[kind])
     except BadDescription:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, DiscreetError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        DiscreetError,
+    ) as error:
         raise BadDescription(
             "DP401",
-            f"this is not a description of a guarantee ({type(error).__name__}).",
-            why="a damaged description must not turn into another guarantee.",
-            fix="pass the text that guarantee.to_json() returned, unchanged.",
+            f"this is not a description of a {kind} ({type(error).__name__}).",
+            why="a damaged description must not turn into another one.",
+            fix=f"pass the text that {kind}.to_json() returned, unchanged.",
         ) from error
+
+
+def read_text(value: object) -> str:
+    """A text; TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(type(value).__name__)
+    return value
+
+
+def read_list(value: object) -> list[Any]:
+    """A list; TypeError for anything else."""
+    if not isinstance(value, list):
+        raise TypeError(type(value).__name__)
+    return value
+
+
+def read_texts(value: object) -> tuple[str, ...]:
+    """A list of texts; TypeError for anything else."""
+    return tuple(map(read_text, read_list(value)))
 
 
 def _pack(node: Guarantee) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, and the ledger that is charged before anything is drawn. Drawn answers are stored and shown again at no cost.
+"""Who asks, and the ledger that is charged before anything is drawn. Drawn answers are stored and
+shown again at no cost.
 
-**Guarantee.** Nothing is shown before it was charged and stored, and only what the ledger stores is shown. A process that is
-stopped in between has shown nothing, and asking again with the same key costs nothing more. What cannot be counted now is
-refused before it is charged. An error after the charge is stored as the outcome, because it may depend on what was drawn.
+**Guarantee.** Nothing is shown before it was charged and stored, and only what the ledger stores is
+shown. A process that is stopped in between has shown nothing, and asking again with the same key
+costs nothing more. What cannot be counted now is refused before it is charged. An error after the
+charge is stored as the outcome, because it may depend on what was drawn.
 
-Why it holds is the order: look for stored answers, ask whether the data are ready, charge everything in one transaction,
-draw everything, store everything in one transaction, and only then show anything.
+Why it holds is the order: look for stored answers, ask whether the data are ready, charge
+everything in one transaction, draw everything, store everything in one transaction, and only then
+show anything.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ _NOT_STORED = "not kept"
 
 @dataclass(frozen=True)
 class PendingAnswer:
-    """An answer to be paid for: what is charged, how it is drawn, and how it is written for the ledger."""
+    """An answer to be paid for: what is charged, how it is drawn, and how it is written for the
+    ledger.
+    """
 
     charge: Charge
     draw: Callable[[], Any]
@@ -75,7 +80,9 @@ class SessionAccount:
         return self.ledger.budget(self.asker)
 
     def closing_notes(self, guarantee: Guarantee) -> tuple[str, ...]:
-        """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
+        """What this charge would take from everybody, beyond its cost; nothing if it is not
+        admitted.
+        """
         limit, before, now = self.ledger.limit, self.ledger.spent, chain.now()
         try:
             after = limit.admit(before, limit.cost(guarantee), asker=self.asker, now=now)
@@ -100,7 +107,8 @@ class SessionAccount:
         *,
         compiled: bool = False,
     ) -> Receipt:
-        """Pay for one answer; `compiled` says that its guarantee was computed from the description of the data.
+        """Pay for one answer; `compiled` says that its guarantee was computed from the description
+        of the data.
 
         With a `mechanism` this session draws it next; without one it is drawn elsewhere.
         """
@@ -122,7 +130,8 @@ class SessionAccount:
     ) -> list[SettledAnswer]:
         """Charge, draw and store several answers, all or none; stored ones cost nothing.
 
-        `ready` raises if the answers could not be drawn; `spent` tells in an error what was paid by then.
+        `ready` raises if the answers could not be drawn; `spent` tells in an error what was paid by
+        then.
         """
         stored = [self.find(each.charge.key, each.charge.question, each.charge.guarantee) for each in pending]
         for entry in stored:
@@ -153,7 +162,9 @@ class SessionAccount:
     def _commit(
         self, receipts: list[Receipt], drawn: list[tuple[str, Any]], failure: BaseException | None
     ) -> list[SettledAnswer]:
-        """What is stored from now on: ours, or what another process has drawn for the same charge meanwhile."""
+        """What is stored from now on: ours, or what another process has drawn for the same charge
+        meanwhile.
+        """
         if failure is not None:
             drawn = [(NOT_DRAWN, None)] * len(receipts)
         texts = [text for text, _ in drawn]
@@ -246,7 +257,9 @@ def parse_value(stored: str | None) -> Any:
 
 
 def _serialize(value: object) -> str:
-    """A released value as JSON; where JSON has no form for it, a random mark that tells this draw from any other."""
+    """A released value as JSON; where JSON has no form for it, a random mark that tells this draw
+    from any other.
+    """
     if isinstance(value, Refusal):
         return json.dumps({"refused": value.reason})
     plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch: many questions, all of them answered or none. `Session.release_batch` states the guarantee.
+"""A batch: many questions, all of them answered or none. `Session.release_batch` states the
+guarantee.
 
-Why it holds is the order: compile everything (one refused question stops the batch), then settle it all at once
-(`account.settle`). A process that is stopped before everything is stored has shown nothing, so asking again with the same
-keys draws for the same charge. An error is shown and may depend on what was drawn, so it is stored as the answer of every
-question in the batch.
+Why it holds is the order: compile everything (one refused question stops the batch), then settle it
+all at once (`account.settle`). A process that is stopped before everything is stored has shown
+nothing, so asking again with the same keys draws for the same charge. An error is shown and may
+depend on what was drawn, so it is stored as the answer of every question in the batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import adding_spent
 from discreet.session.compiler import QuestionCompiler, answer_from
+from discreet.session.suggestions import with_cut_off_notes
 from discreet.session.validate import check_key, question_of, spend_of
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
@@ -43,7 +45,10 @@ def release_batch(
     ]
     with adding_spent(before):
         settled = compiler.account.settle(pending, compiler.data.ready, compiled=True, spent=_COST_OF_BATCH)
-    return {key: answer_from(answer) for key, answer in zip(spends, settled, strict=True)}
+    return {
+        key: with_cut_off_notes(compiler, question, answer_from(answer))
+        for (key, (question, _)), answer in zip(spends.items(), settled, strict=True)
+    }
 
 
 def _check_pairs(questions: object) -> Mapping[str, tuple[object, Mapping[str, Any]]]:
@@ -103,7 +108,9 @@ def _cost_unknown_error(what: str, fix: str) -> BadParameter:
 def _compile_all(
     compiler: QuestionCompiler, questions: list[tuple[Question, Spend]]
 ) -> tuple[list[TableMechanism], str]:
-    """One mechanism for each question, and what was paid before: the choice of at_most="auto", if it was due."""
+    """One mechanism for each question, and what was paid before: the choice of at_most="auto", if
+    it was due.
+    """
     first_spend = questions[0][1]
     bound, _ = compiler.bound_or_assumed()
     # A question that is refused is refused here, before anything is charged.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles questions into mechanisms. Where a description says at_most="auto", chooses the contribution bound once.
+"""Compiles questions into mechanisms. Where a description says at_most="auto", chooses the
+contribution bound once.
 
-**Guarantee.** Nothing is drawn here except that choice, and it is charged first, like any other answer.
+**Guarantee.** Nothing is drawn here except that choice, and it is charged first, like any other
+answer.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from discreet.tables.plan.compile import TableMechanism
     from discreet.tables.plan.steps import TwoSteps
 
-#: The key under which the choice of at_most="auto" is stored.
-_BOUND_KEY = f"{OWN_KEYS}at_most"
 #: The at_most that previews assume before it is chosen.
 _ASSUMED_BOUND = 10
 
 
 @dataclass(frozen=True)
 class QuestionCompiler:
-    """Compiles questions about one data set, with the contribution bound that one ledger stores for it."""
+    """Compiles questions about one data set, with the contribution bound that one ledger stores for
+    it.
+    """
 
     data: Dataset
     account: SessionAccount
@@ -81,7 +83,9 @@ class QuestionCompiler:
         return least_spend(question, self.data, error, cap=bound, **options)
 
     def bound_or_assumed(self) -> tuple[int | None, str]:
-        """The bound chosen for at_most="auto", or an assumed one with a note; None where the description states it."""
+        """The bound chosen for at_most="auto", or an assumed one with a note; None where the
+        description states it.
+        """
         if not self.is_auto:
             return None, ""
         if (entry := self.account.ledger.find_for_all(self._bound_key)) is not None:
@@ -93,7 +97,9 @@ class QuestionCompiler:
         return _ASSUMED_BOUND, note
 
     def chosen_bound(self, spend: Spend) -> int | None:
-        """The contribution bound; for at_most="auto" it is chosen if need be, for a tenth of a cost."""
+        """The contribution bound; for at_most="auto" it is chosen if need be, for a tenth of a
+        cost.
+        """
         mechanism = self.bound_mechanism(spend)
         if mechanism is not None:
             released = self.account.release(
@@ -103,19 +109,26 @@ class QuestionCompiler:
         return self.bound_or_assumed()[0]
 
     def bound_mechanism(self, spend: Spend) -> CapMechanism | None:
-        """The mechanism that chooses the bound before a question at this cost; None if there is nothing to choose."""
+        """The mechanism that chooses the bound before a question at this cost; None if there is
+        nothing to choose.
+        """
         if not self.is_auto or self.account.ledger.find_for_all(self._bound_key) is not None:
             return None
         from discreet.tables.plan.cap import CapMechanism
 
-        tenth = _tenth(spend)
-        return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))
+        epsilon = tenth(spend)
+        return CapMechanism(self.data, epsilon=epsilon, noise=1 / (10 * epsilon))
 
     @property
     def _bound_key(self) -> str:
-        """One choice for all; but where allocations are reserved, nobody may see what only another has paid for."""
+        return self.own_key("at_most")
+
+    def own_key(self, name: str) -> str:
+        """One choice for all; but where allocations are reserved, nobody may see what only another
+        has paid for.
+        """
         ledger = self.account.ledger
-        key = _BOUND_KEY if ledger.dataset is not None else f"{_BOUND_KEY} of {self.data.name}"
+        key = f"{OWN_KEYS}{name}" if ledger.dataset is not None else f"{OWN_KEYS}{name} of {self.data.name}"
         allocated = allocated_limit(ledger.limit)
         if allocated is None or not allocated.reserved:
             return key
@@ -134,6 +147,6 @@ def answer_from(settled: SettledAnswer) -> Answer:
     return answer.with_receipt(settled.receipt, notes=notes)
 
 
-def _tenth(spend: Spend) -> float:
+def tenth(spend: Spend) -> float:
     """A tenth of what the first question costs."""
     return float(f"{spend.size / 10:.6g}")

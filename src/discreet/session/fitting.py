@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Fix of a refusal for lack of budget: a smaller cost, compiled and tried before it is proposed.
+"""The Fix of a refusal for lack of budget: a smaller cost, compiled and tried before it is
+proposed.
 
-**Guarantee.** A proposed cost is admitted if it is asked next. It follows from the question, the description and earlier
-charges; no row is read and nothing is charged. Who is protected stays the same.
+**Guarantee.** A proposed cost is admitted if it is asked next. It follows from the question, the
+description and earlier charges; no row is read and nothing is charged. Who is protected stays the
+same.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from discreet.errors import DiscreetError, OverBudget, RefusedQuestion
+from discreet.exact import bisect
 from discreet.ledger import chain
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import SessionAccount
@@ -21,6 +24,8 @@ from discreet.tables.plan.spend import Spend
 _FRACTIONS = (0.95, 0.5, 0.2, 0.05, 0.01)
 #: Below this fraction of the stated δ a smaller δ is not proposed.
 _LEAST_DELTA_FRACTION = 1e-3
+#: Halvings that leave less than a hundredth of an interval.
+_HALVINGS = 7
 _OR = "delta=1e-6, or "
 #: What a Fix proposes where a limit does not count what was stated: the first that fits.
 _EPSILONS, _DELTAS = (0.5, 0.1, 0.01), (1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
@@ -32,6 +37,7 @@ def propose_smaller_cost(
     """The refusal with a cost in its Fix that the ledger admits; unchanged if none is found."""
     for smaller in _smaller_spends(spend, refusal.delta_part, refusal.loss_part):
         if _fits(account, smaller, compile_at):
+            refusal.fits = _amounts(_greatest_fit(account, smaller, spend, compile_at))
             refusal.fix = (
                 f"ask with  {_arguments(smaller)}  (on the command line:  {_options(smaller)}); "
                 "session.budget()  and  discreet budget  say what else fits."
@@ -43,7 +49,8 @@ def propose_smaller_cost(
 def propose_admitted_cost(
     refusal: DiscreetError, account: SessionAccount, spend: Spend, compile_at: Callable[[Spend], Mechanism]
 ) -> DiscreetError:
-    """A refusal for lack of a delta (DP704), or because the limit counts no delta (DP203), with an admitted cost in its Fix.
+    """A refusal for lack of a delta (DP704), or because the limit counts no delta (DP203), with an
+    admitted cost in its Fix.
 
     Where no cost is admitted, only public keys remain: they need no delta.
     """
@@ -86,11 +93,34 @@ def _smaller_spends(
     yield from (_less_loss(spend, greatest * fraction) for fraction in _FRACTIONS if greatest > 0)
 
 
+def _greatest_fit(
+    account: SessionAccount, fitting: Spend, refused: Spend, compile_at: Callable[[Spend], Mechanism]
+) -> Spend:
+    """The greatest loss that is admitted, to two digits, with the δ of a cost that is.
+
+    Every cost that is returned was tried; `fitting` is returned if none above it fits.
+    """
+    word = "epsilon" if fitting.rho is None else "rho"
+    least, most = _amounts(fitting)[word], _amounts(refused)[word]
+
+    def fits(loss: float) -> bool:
+        return _fits(account, _with_loss(fitting, loss), compile_at)
+
+    low, high = bisect(fits, yes=least, no=most, steps=_HALVINGS if least < most else 0)
+    for loss in (float(f"{high:.2g}"), _fraction_of(low, 1.0)):
+        if least < loss < most and fits(loss):
+            return _with_loss(fitting, loss)
+    return fitting
+
+
 def _less_loss(spend: Spend, fraction: float) -> Spend:
-    if spend.rho is not None:
-        return replace(spend, rho=_fraction_of(spend.rho, fraction))
-    assert spend.epsilon is not None
-    return replace(spend, epsilon=_fraction_of(spend.epsilon, fraction))
+    loss = spend.epsilon if spend.rho is None else spend.rho
+    assert loss is not None
+    return _with_loss(spend, _fraction_of(loss, fraction))
+
+
+def _with_loss(spend: Spend, loss: float) -> Spend:
+    return replace(spend, epsilon=loss) if spend.rho is None else replace(spend, rho=loss)
 
 
 def _fits(account: SessionAccount, spend: Spend, compile_at: Callable[[Spend], Mechanism]) -> bool:

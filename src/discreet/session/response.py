@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fixed response time: every question to a session is answered, or refused, at the same time after it was asked.
+"""A fixed response time: every question to a session is answered, or refused, at the same time
+after it was asked.
 
     dp.Session(data, limit=limit, ledger="visits.ledger", response_time="2s")
 
-**Guarantee.** In the whole life of the session, the time that `sql`, `release` and `release_batch` take to return depends on the
-data in at most one event: that a question was not ready in time. An answer, an answer shown again, a refusal, and a failure of
-the engine all come `response_time` after the call. If one is not ready by then, the call raises DP804 at that very time, and so
-does every later call of this session, without looking at any data. So the clock tells at most which question was late first.
+**Guarantee.** In the whole life of the session, the time that `sql`, `release` and `release_batch`
+take to return depends on the data in at most one event: that a question was not ready in time. An
+answer, an answer shown again, a refusal, and a failure of the engine all come `response_time` after
+the call. If one is not ready by then, the call raises DP804 at that very time, and so does every
+later call of this session, without looking at any data. So the clock tells at most which question
+was late first.
 
-Why it holds: the question runs in a thread of its own. The caller waits for it until the time is over, sleeps for the rest of
-it, and looks at the outcome only then. A late question is finished nevertheless: it was charged, and its answer is stored in the
-ledger under its key (a random one where none was given). A session with a longer response time shows it at no further cost.
+Why it holds: the question runs in a thread of its own. The caller waits for it until the time is
+over, sleeps for the rest of it, and looks at the outcome only then. A late question is finished
+nevertheless: it was charged, and its answer is stored in the ledger under its key (a random one
+where none was given). A session with a longer response time shows it at no further cost.
 
-What it does not hide: whether a question was late; what others see of this machine's processors, memory and disks meanwhile; the
-time to open a file or to make a session; and the few microseconds by which an operating system wakes a sleeper late.
-What would break it: a response time that was chosen after looking at how long questions take on these data; a new
-session after every late question, each of which tells one more event; after_each, which is not called here.
+What it does not hide: whether a question was late; what others see of this machine's processors,
+memory and disks meanwhile; the time to open a file or to make a session; and the few microseconds
+by which an operating system wakes a sleeper late. What would break it: a response time that was
+chosen after looking at how long questions take on these data; a new session after every late
+question, each of which tells one more event; after_each, which is not called here.
 """
 
 from __future__ import annotations
@@ -75,7 +80,9 @@ class SystemClock:
 
 
 class ResponseTime:
-    """When questions return: as soon as they are ready, or all of them a fixed time after they were asked."""
+    """When questions return: as soon as they are ready, or all of them a fixed time after they were
+    asked.
+    """
 
     def __init__(self, value: float | str | None, clock: Clock | None = None) -> None:
         self.seconds = None if value is None else _seconds(value)
@@ -96,7 +103,9 @@ class ResponseTime:
         return outcome.result()
 
     def silence(self, callback: Callable[[], object]) -> Callable[[], object]:
-        """The callback, or one that does nothing: the moments of its calls would tell how long each part takes."""
+        """The callback, or one that does nothing: the moments of its calls would tell how long each
+        part takes.
+        """
         return callback if self.seconds is None else (lambda: None)
 
     def describe(self) -> list[str]:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Session: questions to one data set, charged to one ledger. The package docstring states the guarantee."""
+"""Session: questions to one data set, charged to one ledger. The package docstring states the
+guarantee.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,22 @@ from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import (
     SessionAccount,
+    adding_spent,
 )
-from discreet.session.answering import answer_at, answer_by_error, spend_for_error
+from discreet.session.answering import answer_at, answer_by_error, choose_bounds, spend_for_error
 from discreet.session.compiler import QuestionCompiler
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.stream_methods import StreamMethods
+from discreet.session.suggestions import (
+    cut_off,
+    needed_columns,
+    refuse_unchosen,
+    suggest,
+    unchosen_columns,
+    unchosen_note,
+    with_assumed_bounds,
+    with_chosen_bounds,
+)
 from discreet.session.validate import (
     Askable,
     QuestionCost,
@@ -46,6 +59,8 @@ from discreet.tables.plan.spend import Spend
 if TYPE_CHECKING:
     from discreet.tables.ask.query import Query
     from discreet.tables.ask.sql import ParsedQuestion
+    from discreet.tables.plan.explain import ErrorExplanation
+    from discreet.tables.plan.suggest import BoundsSuggestion
     from discreet.tables.synthetic.columns import Bins
     from discreet.tables.synthetic.copy import SyntheticCopy
 
@@ -60,26 +75,30 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
+    "discreet.tables.plan.explain",
     "discreet.tables.plan.steps",
+    "discreet.tables.plan.suggest",
 )
 
 
 class Session(StreamMethods):
     """Questions to one data set, charged to one ledger.
 
-    `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
-    account in memory and forgets it at the end: good for trying things out, and `describe` says so. `analyst`, `project` and
-    `purpose` are written into the ledger with every charge. With a `response_time`, such as "2s", every question returns that
-    long after it was asked; `discreet.session.response` states what this hides.
+    `limit` may be left out if the ledger exists or the description has a [budget]. Without a
+    `ledger` the session keeps its account in memory and forgets it at the end: good for trying
+    things out, and `describe` says so. `analyst`, `project` and `purpose` are written into the
+    ledger with every charge. With a `response_time`, such as "2s", every question returns that long
+    after it was asked; `discreet.session.response` states what this hides.
 
-    **Guarantee.** Every answer is charged to the ledger before anything is drawn, and nothing is given back. All answers that
-    the ledger admits together keep the guarantee of its limit, however the questions were chosen.
+    **Guarantee.** Every answer is charged to the ledger before anything is drawn, and nothing is
+    given back. All answers that the ledger admits together keep the guarantee of its limit, however
+    the questions were chosen.
 
-    Why it holds: the limit is a privacy filter (Rogers et al. 2016; Whitehouse et al. 2023), and the order of the steps is
-    charge, draw, store, show.
+    Why it holds: the limit is a privacy filter (Rogers et al. 2016; Whitehouse et al. 2023), and
+    the order of the steps is charge, draw, store, show.
 
-    What would break it: a second session on the same people with another ledger; a description that is not true; anything
-    else that was computed from the rows and shared.
+    What would break it: a second session on the same people with another ledger; a description that
+    is not true; anything else that was computed from the rows and shared.
 
     >>> import discreet as dp
     >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -120,8 +139,9 @@ class Session(StreamMethods):
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
+        self._take_chosen_bounds()
 
-    # --- asking --------------------------------------------------------------------------------------
+    # --- asking -----------------------------------------------------------------------------------
 
     @check.arguments
     @at_response_time
@@ -140,11 +160,13 @@ class Session(StreamMethods):
     ) -> Answer:
         """The answer to a question in SQL; each `?` in it stands for one of `parameters`.
 
-        State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
-        "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
-        give the same answer at no further cost. `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
+        State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error`
+        that you need ("±50", "±2 %"); with an error, `epsilon` is the most that it may cost. `key`
+        makes a retry safe: the same key and question give the same answer at no further cost.
+        `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
 
-        **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused question costs nothing.
+        **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused
+        question costs nothing.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -156,14 +178,20 @@ class Session(StreamMethods):
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
+        asked, assumed, needed = self._parse_assuming(text, parameters)
         cost: dict[str, Any] = {**asked.options, **stated}
         if asked.explain:
             raise _explain_error(asked.question, cost)
-        return self.release(asked.question, key=key, **cost)
+        if not needed:
+            return self.release(asked.question, key=key, **cost)
+        choose_bounds(self._compiler, asked.question, assumed, needed, cost)
+        self._take_chosen_bounds()
+        with adding_spent("what choosing bounds cost"):
+            refuse_unchosen(self.data, needed)
+            return self.release(_parse(text, self.data, parameters).question, key=key, **cost)
 
     @overload
     def release(self, question: Mechanism, data: object, *, key: str | None = None) -> Release: ...
@@ -201,7 +229,8 @@ class Session(StreamMethods):
 
         The cost of a question is stated as in `sql`. A mechanism costs its own guarantee.
 
-        **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of the data set.
+        **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of
+        the data set.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -232,17 +261,21 @@ class Session(StreamMethods):
         *,
         after_each: Callable[[], object] = lambda: None,
     ) -> dict[str, Answer]:
-        """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
+        """The answers to many questions, all of them or none.
+
+        `questions` is `{key: (question or SQL, {"epsilon": 0.1}), …}`.
 
         `after_each` is called after each answer that was drawn, for a progress bar.
 
-        **Guarantee.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
-        one is refused, or the batch does not fit the limit, nothing is charged and nothing is drawn. All answers are stored before
-        any is shown. Asking again with the same keys, also after a crash, gives the same answers at no further cost.
+        **Guarantee.** Every question is compiled, and all of them are charged in one transaction,
+        before the first is drawn. If one is refused, or the batch does not fit the limit, nothing
+        is charged and nothing is drawn. All answers are stored before any is shown. Asking again
+        with the same keys, also after a crash, gives the same answers at no further cost.
 
-        Why a retry is free: a draw that was not stored was shown to nobody, so there is one visible answer for each charge
-        (`discreet.ledger.turn`). Only where at_most="auto" is not chosen yet, that choice is charged and drawn before the rest,
-        which depends on it. It does not start if the rest would not fit, and it serves every later question.
+        Why a retry is free: a draw that was not stored was shown to nobody, so there is one visible
+        answer for each charge (`discreet.ledger.turn`). Only where at_most="auto" is not chosen
+        yet, that choice is charged and drawn before the rest, which depends on it. It does not
+        start if the rest would not fit, and it serves every later question.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -311,7 +344,8 @@ class Session(StreamMethods):
 
         The question is an expression or SQL, with or without `EXPLAIN PRIVACY` before it.
 
-        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the rows are.
+        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the
+        rows are.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -324,8 +358,9 @@ class Session(StreamMethods):
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
         cost: dict[str, Any] = {**stated}
+        needed: Mapping[str, Sequence[str]] = {}
         if isinstance(question, str):
-            parsed = _parse(question, self.data, parameters)
+            parsed, _, needed = self._parse_assuming(question, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
             asked = question_of(question)
@@ -336,8 +371,44 @@ class Session(StreamMethods):
         mechanism = self._compiler.compile(asked, spend, bound)
         preview = mechanism.preview()
         closing = self._account.closing_notes(mechanism.guarantee)
-        notes = [note for note in (first, assumed, *closing) if note]
+        notes = [note for note in (first, assumed, unchosen_note(needed), *closing) if note]
         return replace(preview, notes=(*notes, *preview.notes))
+
+    @check.arguments
+    def explain_error(
+        self,
+        question: Askable | str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        answer: Answer | None = None,
+        parameters: Sequence[Value] = (),
+    ) -> ErrorExplanation:
+        """How much of the error of a question is noise, contribution bound, clipping and suppression; and which changes
+        would halve it, with the new margin beside the old.
+
+        What the bounds cut off is known after `suggest_bounds`. With the `answer` to the question it is stated in its units.
+
+        **Guarantee.** No row is read and nothing is spent.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> explanation = session.explain_error("SELECT COUNT(*) FROM adult", epsilon=0.1)
+        >>> str(explanation.rewrites[0])
+        'epsilon=0.2: count ±15 instead of ±30'
+        """
+        from discreet.tables.plan.explain import explain_error
+
+        spend = spend_of(question_cost(epsilon=epsilon, delta=delta, rho=rho))
+        asked = (
+            self._parse_assuming(question, parameters)[0].question
+            if isinstance(question, str)
+            else question_of(question)
+        )
+        mechanism = self._compiler.compile(asked, spend, self._compiler.bound_or_assumed()[0])
+        return explain_error(mechanism, cut_off(self._compiler, asked), answer)
 
     @check.arguments
     def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
@@ -367,9 +438,11 @@ class Session(StreamMethods):
     def bound_guarantee(
         self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee | None:
-        """The guarantee of the private choice of at_most="auto", which the first question at this cost pays for.
+        """The guarantee of the private choice of at_most="auto", which the first question at this
+        cost pays for.
 
-        None if there is no choice to make: the description states the bound, or it was chosen before.
+        None if there is no choice to make: the description states the bound, or it was chosen
+        before.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -381,11 +454,36 @@ class Session(StreamMethods):
         return None if mechanism is None else mechanism.guarantee
 
     @check.arguments
-    def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
-        """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own. Pay before you draw.
+    @at_response_time
+    def suggest_bounds(
+        self, table: str | None = None, columns: Sequence[str] = (), *, epsilon: float
+    ) -> BoundsSuggestion:
+        """Bounds with about the least error for a private table, and how much the declared ones cut off.
 
-        **Guarantee.** The charge is on disk when this returns. That the draw keeps the guarantee is your claim; statements
-        mark it as asserted.
+        The number of rows of a unit and, for each of `columns`, its greatest and its least value are counted in noisy
+        histograms. `at_most` and the bounds are those at which bias and the noise of later questions at this ε are about
+        equal. Later answers note the shares of rows and of values that the declared bounds cut off.
+
+        **Guarantee.** All histograms together cost ε, and are charged before they are drawn. Each is paid once: what the ledger
+        has is shown again for nothing, and what is missing costs the whole ε.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.suggest_bounds("adult", ["age"], epsilon=0.1).at_most
+        1
+        """
+        suggestion = suggest(self._compiler, table, columns, epsilon)
+        self._take_chosen_bounds()
+        return suggestion
+
+    @check.arguments
+    def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
+        """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own.
+        Pay before you draw.
+
+        **Guarantee.** The charge is on disk when this returns. That the draw keeps the guarantee is
+        your claim; statements mark it as asserted.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -397,7 +495,8 @@ class Session(StreamMethods):
 
     @check.arguments
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
-        """The answer stored under a key of this session's analyst, or None; a key of another question is refused.
+        """The answer stored under a key of this session's analyst, or None; a key of another
+        question is refused.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -407,12 +506,14 @@ class Session(StreamMethods):
         """
         return self._account.find(key, question, guarantee)
 
-    # --- the account ---------------------------------------------------------------------------------
+    # --- the account ------------------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """What is spent and what remains of the limit, or of the allocation of this session's analyst or project.
+        """What is spent and what remains of the limit, or of the allocation of this session's
+        analyst or project.
 
-        See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question may cost.
+        See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question
+        may cost.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -439,9 +540,11 @@ class Session(StreamMethods):
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
     def statement(self, *, declared: Mapping[str, object] | None = None) -> Statement:
-        """A privacy statement: what was guaranteed and what was released, for those who must answer for it.
+        """A privacy statement: what was guaranteed and what was released, for those who must answer
+        for it.
 
-        `declared` holds what only a person knows, by the fields of the registry of deployments: see `Statement.of`.
+        `declared` holds what only a person knows, by the fields of the registry of deployments: see
+        `Statement.of`.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -469,6 +572,29 @@ class Session(StreamMethods):
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise Ledger.no_copies()
+
+    # --- bounds="auto" -------------------------------------------------------------------------------
+
+    def _take_chosen_bounds(self) -> None:
+        """Describe the columns with bounds="auto" by the bounds that the ledger has."""
+        self.data = with_chosen_bounds(self._compiler)
+        self._compiler = replace(self._compiler, data=self.data)
+
+    def _parse_assuming(
+        self, text: object, parameters: Sequence[Value]
+    ) -> tuple[ParsedQuestion, Dataset, Mapping[str, Sequence[str]]]:
+        """A question, the data set that it was parsed for, and the columns whose bounds that assumes."""
+        try:
+            return _parse(text, self.data, parameters), self.data, {}
+        except BadParameter:
+            if not unchosen_columns(self.data):
+                raise
+            assumed = with_assumed_bounds(self.data)
+            parsed = _parse(text, assumed, parameters)
+            needed = needed_columns(self.data, parsed.question)
+            if not needed:
+                raise
+        return parsed, assumed, needed
 
 
 def _import_question_modules() -> None:

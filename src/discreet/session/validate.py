@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session is given, validated before anything is charged: questions, costs, and the limit of a description."""
+"""What a session is given, validated before anything is charged: questions, costs, and the limit of
+a description.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ OWN_KEYS = "discreet: "
 
 
 class HasQuestion(Protocol):
-    """What `group_by(…).count()` and the other aggregates return: an expression that holds its question."""
+    """What `group_by(…).count()` and the other aggregates return: an expression that holds its
+    question.
+    """
 
     @property
     def question(self) -> Question:
@@ -33,7 +37,8 @@ Askable: TypeAlias = Question | HasQuestion
 
 
 class QuestionCost(TypedDict, total=False):
-    """What one answer may cost: `epsilon`, `epsilon` with `delta`, `rho`, or the `error` that it needs.
+    """What one answer may cost: `epsilon`, `epsilon` with `delta`, `rho`, or the `error` that it
+    needs.
 
     >>> cost: QuestionCost = {"epsilon": 0.5, "delta": 1e-7}
     """
@@ -47,7 +52,8 @@ class QuestionCost(TypedDict, total=False):
 
 
 def limit_of(budget: Mapping[str, Any]) -> Limit | None:
-    """The limit that the [budget] of a description states; None if it states none, and the ledger must know it.
+    """The limit that the [budget] of a description states; None if it states none, and the ledger
+    must know it.
 
     >>> limit_of({"epsilon": 1}).guarantee
     pure(epsilon=1.0)

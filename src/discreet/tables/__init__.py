@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from discreet.tables.ask.start import Dataset as Dataset
     from discreet.tables.data.dataset import Column as Column
     from discreet.tables.data.dataset import Each as Each
+    from discreet.tables.plan.preview import Preview as Preview
 
 __all__ = [
     "AggregateQuery",
@@ -61,6 +62,7 @@ __all__ = [
     "Dataset",
     "Each",
     "Expression",
+    "Preview",
     "Query",
     "correlation",
     "count",
@@ -92,6 +94,7 @@ _HOMES = {
     "Dataset": "ask.start",
     "Each": "data.dataset",
     "Expression": "ask.expressions",
+    "Preview": "plan.preview",
     "Query": "ask.query",
     "count": "ask.aggregates",
     "correlation": "ask.aggregates",

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.errors import RefusedQuestion
+from discreet import check
+from discreet.errors import BadParameter, RefusedQuestion
 from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.data.dataset import DescribedTables
@@ -33,6 +35,53 @@ class Dataset(QueryMethods, DescribedTables):
     >>> adult.where(dp.col("age") >= 18).group_by("sex").count().text
     'SELECT sex, COUNT(*) FROM adult WHERE age >= 18 GROUP BY sex'
     """
+
+    @classmethod
+    @check.arguments
+    def from_toml(cls, text: str) -> Dataset:
+        """The data set that a description alone describes, without its rows.
+
+        `text` is what `to_toml` returns, or a TOML description that states the type of every column.
+        Questions can be built and previewed where the rows are not; every one that would read a row
+        is refused (DP803).
+
+        **Guarantee.** Nothing is opened and no row is read. Questions compile as they do for the data
+        set that was described, so they have the same preview and the same cost.
+
+        Why it holds: a mechanism follows from the question and the description alone. What would
+        break it: a public table in the question, whose rows are needed; it is refused.
+
+        >>> import discreet as dp
+        >>> from discreet import data
+        >>> adult = dp.open(data.path("adult.toml"))
+        >>> described = Dataset.from_toml(adult.to_toml())
+        >>> session = dp.Session(described, limit=dp.Limit.filter(epsilon=1))
+        >>> session.preview("SELECT COUNT(*) FROM adult", epsilon=0.1).cost.epsilon(delta=0)
+        0.1
+        """
+        from discreet.tables.data.described import DescribedEngine, tables_of
+        from discreet.tables.data.toml import parse
+
+        if not isinstance(text, str):
+            raise BadParameter(
+                "DP104",
+                f"a description is text in TOML, not {type(text).__name__}.",
+                why="it says who is protected, and what is publicly known of each column.",
+                fix="Dataset.from_toml(data.to_toml())   or  dp.open('visits.toml')",
+            )
+        description = parse(text, Path("description.toml"))
+        tables = tables_of(description)
+        data = cls(
+            description.name,
+            tables,
+            description.protect,
+            DescribedEngine(description.engine or "duckdb", tables),
+            description.version,
+            description.budget,
+        )
+        for name, query in description.views.items():
+            data = data.view(name, query)
+        return data
 
     def __getitem__(self, table: str) -> Query:
         """The start of a question about one of several private tables."""

@@ -7,6 +7,7 @@ about their rows.
     dataset.py               whom a data set protects, its tables and columns              ◄ read this first
     rules.py, budget.py      what a description may say, checked field by field
     toml.py                  a description as a TOML file; describe.py drafts one, summary.py puts one into sentences
+    described.py             tables that are described and not there, for previews elsewhere
     sources.py, frozen.py    where a table lies, and whether its files are as they were
     readers/                 files and tables of other programs as Arrow tables
 

@@ -37,6 +37,7 @@ __all__ = [
     "TableDescription",
     "column_of",
     "key_text",
+    "parse",
     "read",
     "resolve_source",
     "value_text",
@@ -91,7 +92,7 @@ def read(path: str | Path) -> DataDescription:
     check_address(path)
     place = expand_home(path)
     try:
-        content = tomllib.loads(text_of(place))
+        text = text_of(place)
     except EngineFailed as missing:
         make = f"discreet describe visits.parquet --out {place.name}   and complete it; or "
         raise BadDescription(
@@ -100,6 +101,13 @@ def read(path: str | Path) -> DataDescription:
             why="it describes what is publicly known of the data, and the privacy unit.",
             fix=(make if "there is no file" in missing.what else "") + missing.fix,
         ) from None
+    return parse(text, place)
+
+
+def parse(text: str, place: Path) -> DataDescription:
+    """The validated description in a text, which stands in this file or might."""
+    try:
+        content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
@@ -294,7 +302,7 @@ def _table_lines(table: Table, section: str, unit: str) -> list[str]:
         lines += [
             f"{name} = {value_text(value)}"
             for name, value in (
-                ("bounds", column.bounds),
+                ("bounds", "auto" if column.auto else column.bounds),
                 ("values", column.values),
                 ("places", column.places),
                 ("source", column.source),

@@ -11,16 +11,19 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from discreet import check
 from discreet.errors import DiscreetError
 from discreet.json_types import JsonObject
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
+from discreet.privacy.wire import from_json, read_list, read_text, read_texts, read_versioned, write_versioned
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.sums import MassScheme, NormScheme
+from discreet.tables.data.types import TEXT
 from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
@@ -50,7 +53,14 @@ class ColumnPreview:
 
 @dataclass(frozen=True, repr=False)
 class Preview:
-    """The cost and the errors of an answer before it is drawn; `delta` is the stated δ, if any."""
+    """The cost and the errors of an answer before it is drawn; `delta` is the stated δ, if any.
+
+    **Guarantee.** `cost` is what the question is charged if it is asked so, and nothing here depends
+    on the rows.
+
+    Why it holds: a session compiles the question for its answer as it does for the preview, and both
+    follow from the question and the description. What would break it: another description.
+    """
 
     question: str
     cost: Guarantee
@@ -73,6 +83,50 @@ class Preview:
             "notes": list(self.notes),
             "cheaper": list(self.cheaper),
         }
+
+    def to_json(self) -> str:
+        """One line of JSON, from which `from_json` makes an equal preview.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> preview = session.preview("SELECT COUNT(*) FROM adult", epsilon=0.1)
+        >>> Preview.from_json(preview.to_json()) == preview
+        True
+        """
+        columns: list[JsonObject] = [dict(vars(column)) for column in self.columns]
+        fields: JsonObject = {
+            "question": self.question,
+            "cost": self.cost.to_json(),
+            "columns": columns,
+            "groups": self.groups,
+            "notes": list(self.notes),
+            "cheaper": list(self.cheaper),
+            "delta": self.delta,
+        }
+        return write_versioned("preview", fields)
+
+    @classmethod
+    @check.arguments
+    def from_json(cls, text: str) -> Preview:
+        """The preview that `to_json` wrote; any other text is refused (DP401, DP402).
+
+        **Guarantee.** An equal preview, the cost included, so that its views can be computed where
+        neither the data nor the engine is.
+        """
+        return read_versioned(text, "preview", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: Mapping[str, Any]) -> Preview:
+        columns = tuple(
+            ColumnPreview(**{name: read_text(text) for name, text in column.items()})
+            for column in read_list(fields["columns"])
+        )
+        question, groups = read_text(fields["question"]), read_text(fields["groups"])
+        notes, cheaper = read_texts(fields["notes"]), read_texts(fields["cheaper"])
+        delta = None if fields["delta"] is None else check.delta(delta=fields["delta"])
+        cost = from_json(fields["cost"])
+        return cls(question, cost, columns, groups, notes, cheaper, delta)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The lines of the preview, each with its label."""
@@ -132,7 +186,7 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """The notes on the noise and on the contribution bound, with the bias that it causes."""
     contribution = mechanism.scope.contribution
-    notes = list(_noise_notes(mechanism))
+    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism)]
     if contribution.one_row_per_unit:
         return tuple(notes)
     unit = contribution.unit.protects
@@ -163,6 +217,22 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
             "one, unless others have them too, so the number may be too low. The intervals do not include this bias."
         )
     return tuple(notes)
+
+
+def _left_out_notes(mechanism: TableMechanism) -> Iterator[str]:
+    """A note where rows may be in none of the tables of a cube, because of the value of one key."""
+    if mechanism.question.workload is None:
+        return
+    names = [
+        key.name
+        for key in mechanism.question.keys
+        if None not in (key.values or ()) and (key.of.type.null or key.of.type.kind == TEXT)
+    ]
+    if names:
+        yield (
+            f"Rows with NULL or a value that is not listed in {', '.join(names)} are in none of the tables, so that all of "
+            "them agree. COALESCE makes a value of NULL."
+        )
 
 
 def _effects(aggregates: list[Aggregate]) -> str:
