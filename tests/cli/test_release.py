@@ -118,8 +118,8 @@ main(["release", "release.toml", "--out", "tables"])
 @pytest.mark.parametrize(
     ("where", "charged", "answered"),
     [
-        ("discreet.tables.plan.compile TableMechanism.draw 1", 2, 0),
-        ("discreet.tables.plan.compile TableMechanism.draw 2", 2, 0),
+        ("discreet.tables.plan.compile TableMechanism.draw_aggregates 1", 2, 0),
+        ("discreet.tables.plan.compile TableMechanism.draw_aggregates 2", 2, 0),
         ("discreet.ledger.ledger Ledger.commit_all 1", 2, 0),
         ("discreet.cli.release write_together 1", 2, 2),
         ("pathlib Path.replace 2", 2, 2),

@@ -142,3 +142,78 @@ def test_figures_that_are_none_are_refused(discreet):
     discreet("stream release weekly --data calls.toml")
     assert discreet("stream show weekly --data calls.toml --figures all").err.startswith("DP105")
     assert discreet("stream release weekly --data calls.toml --until 2026-12-31").err.startswith("DP611")
+
+
+RELEASE = """
+[release]
+name = "weekly-2026"
+data = "calls.toml"
+
+[[table]]
+name = "total"
+sql = "SELECT COUNT(*) FROM calls"
+epsilon = 0.1
+format = "csv"
+
+[[stream]]
+name = "by_region"
+sql = "SELECT region, COUNT(*) AS n FROM calls GROUP BY region"
+every = "week"
+periods = 52
+start = 2026-01-05
+per_unit = {rows = 2}
+epsilon = 1.0
+delta = 1e-7
+format = "csv"
+"""
+
+
+def test_a_release_file_opens_its_streams_and_publishes_what_is_over(discreet, here):
+    (here / "release.toml").write_text(RELEASE, encoding="utf-8")
+    planned = discreet("plan release.toml")
+    assert planned.code == 0, planned.err
+    assert "Margin of error of the total" in planned.out
+    assert "by_region" in discreet("plan release.toml --json").object["streams"]
+    assert not (here / "calls.ledger").exists()
+    with testing.today("2026-01-08"):
+        early = discreet("release release.toml --out tables --json")
+        assert early.code == 0, early.err
+        assert early.object["streams"] == [
+            {"name": "by_region", "periods": 52, "shown": 0, "paid": True, "files": []}
+        ]
+    done = discreet("release release.toml --out tables")
+    assert done.code == 0, done.err
+    assert "4 of 52 periods published" in done.out
+    written = sorted(path.name for path in (here / "tables").iterdir() if path.suffix == ".csv")
+    assert written == ["by_region.csv", "by_region_totals.csv", "total.csv"]
+    first = (here / "tables" / "by_region.csv").read_text(encoding="utf-8")
+    again = discreet("release release.toml --out tables --json").object
+    assert again["streams"][0]["paid"] is False
+    assert (here / "tables" / "by_region.csv").read_text(encoding="utf-8") == first
+    assert kinds().count("reserved") == 2
+    assert discreet("stream show by_region --data calls.toml --figures total").code == 0
+
+
+def test_a_release_with_a_stream_that_does_not_fit_charges_nothing(discreet, here):
+    (here / "release.toml").write_text(RELEASE.replace("epsilon = 1.0", "epsilon = 9.0"), encoding="utf-8")
+    done = discreet("release release.toml --out tables")
+    assert (done.code, done.err[:5]) == (3, "DP601")
+    assert not (here / "calls.ledger").exists() or kinds() == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('every = "week"', ""),
+        ("periods = 52", ""),
+        ("periods = 52", "period = 52"),
+        ('name = "by_region"', 'name = "total"'),
+        ("epsilon = 1.0\ndelta = 1e-7", 'error = "±5"'),
+        ('sql = "SELECT region', 'file = 3\nsql = "SELECT region'),
+    ],
+)
+def test_a_section_that_is_not_understood_is_refused(discreet, here, old, new):
+    assert old in RELEASE
+    (here / "release.toml").write_text(RELEASE.replace(old, new), encoding="utf-8")
+    done = discreet("release release.toml --out tables")
+    assert (done.code, done.err[:5]) == (2, "DP403")

@@ -95,6 +95,13 @@ OPENINGS = (
 )
 OTHERS = (
     Mistake(
+        f"session = dp.Session(data, Limit.filter(epsilon=9, delta=1e-5, window='month'))\n{STREAM}",
+        "DP610",
+        "session.sql('SELECT COUNT(*) FROM visits', epsilon=0.1)",
+        "session = dp.Session(data, Limit.filter(epsilon=9, delta=1e-5, window='month'))\n"
+        "session.sql('SELECT COUNT(*) FROM visits', epsilon=0.1)",
+    ),
+    Mistake(
         f"session = dp.Session(auto, Limit.filter(epsilon=9, delta=1e-5))\n{STREAM}",
         "DP107",
         "per_unit=dp.streams.Participation(rows=3)",

@@ -466,6 +466,22 @@ def test_figures_of_bad_ranges_are_refused_and_the_fixes_work():
     assert code(stream.release, until=3) == "DP104"
 
 
+def test_a_limit_with_windows_has_no_streams():
+    limit = dp.Limit.filter(epsilon=1, delta=1e-6, window="month")
+    asked = dp.Session(data(), limit=limit)
+    assert code(asked.stream, COUNT, **WEEKS, **COST) == "DP610"
+    assert len(asked.ledger) == 1
+
+
+def test_what_was_opened_as_an_expression_needs_no_text():
+    """Whatever the text of a question, what was paid for can be published."""
+    asked = session()
+    question = asked.data.where(dp.col("cost") > 3).count()
+    stream = asked.stream(question, **WEEKS, **COST, name="n")
+    with on(8):
+        assert len(stream.release()) == len(asked.find_stream("n").release()) == 1
+
+
 def test_repeatable_noise_is_refused():
     asked = session()
     stream = asked.stream(COUNT, **WEEKS, **COST)

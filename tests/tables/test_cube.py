@@ -14,6 +14,8 @@ import pytest
 from scipy.stats import binom, chi2
 
 import discreet as dp
+from discreet import noise as noises
+from discreet.audit import batched
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.exact import exactly
 from discreet.tables.answer.answer import Answer
@@ -22,7 +24,9 @@ from discreet.tables.ask.question import Key, Workload
 from discreet.tables.plan import cube
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
-from discreet.tables.workloads.residuals import closure_of
+from discreet.tables.workloads.measurement import Layout, SparseTable, measurement_at
+from discreet.tables.workloads.objectives import plan_noise
+from discreet.tables.workloads.residuals import ResidualSystem, closure_of
 from tests.chance import may_fail
 from tests.tables.small import WARD, dataset, number, people, question, weighted
 
@@ -379,6 +383,18 @@ def test_an_answer_under_a_key_is_shown_again_for_free():
     assert session.budget().spent_fraction == spent
 
 
+def test_rows_without_a_listed_value_are_named_and_null_can_be_one():
+    session = dp.Session(ADULT, limit=dp.Limit.filter(rho=100))
+    answer = session.sql("SELECT workclass, COUNT(*) AS n FROM adult GROUP BY CUBE (workclass)", rho=5)
+    assert any("NULL or a value that is not listed in workclass" in note for note in answer.notes)
+    named = session.sql(
+        "SELECT COALESCE(workclass, '?') AS work, COUNT(*) AS n FROM adult GROUP BY CUBE (work)", rho=5
+    )
+    values = [row["work"] for row in named["work"]]
+    assert "?" in values
+    assert named.total.value > answer.total.value + 1000
+
+
 REFUSED = {
     "GROUP BY CUBE (sex, race) , person_id": "DP70",
     "GROUP BY CUBE ()": "DP70",
@@ -545,3 +561,43 @@ class TestViews:
         answer = draw(asked(("count",)))
         with pytest.raises(BadParameter, match="DP105"):
             answer.share_of("g", of=("x",))
+
+
+class TestAudit:
+    """The whole release, and one whose tables are not made to residuals, on two neighbouring tables."""
+
+    SETS = closure_of([(0, 1, 2, 3)])
+
+    def statistics(self, mutant):
+        """Draws the sum that tells a row from none best, of everything that is released."""
+        layout = Layout(
+            (),
+            ResidualSystem((2, 2, 2, 2), self.SETS),
+            plan_noise(ResidualSystem((2,) * 4, self.SETS)).variances,
+        )
+        measurement = measurement_at(layout, 1.0)
+        row = SparseTable(np.zeros((1, 4), np.int64), np.array([1]))
+        blocks = dict(layout.exact_blocks(row, measurement.multipliers))
+        if mutant:
+            blocks = {
+                keys: measurement.multipliers[keys] * layout.system.cells(keys) * (np.arange(block.size) == 0)
+                for keys, block in blocks.items()
+            }
+
+        def draw(rows, count):
+            total = np.zeros(count)
+            for keys, block in blocks.items():
+                shift = np.ravel(block).astype(float) / measurement.scales[keys]
+                scale = exactly(measurement.scales[keys])
+                drawn = noises.rounded_gaussian(scale, count * shift.size).reshape(count, -1)
+                total += (rows * np.ravel(block) + drawn) / measurement.scales[keys] @ shift
+            return total
+
+        return draw
+
+    @may_fail(1e-9, "an audit with its own confidence, on each of two functions")
+    def test_the_release_keeps_its_guarantee_and_the_mutant_does_not(self):
+        words = {"trials": 6_000, "confidence": 1 - 4e-10, "claim": dp.privacy.gaussian(1.0), "workers": 1}
+        sound = dp.audit(batched(self.statistics(mutant=False)), 0, 1, **words)
+        assert not sound.refutes()
+        assert dp.audit(batched(self.statistics(mutant=True)), 0, 1, **words).refutes()

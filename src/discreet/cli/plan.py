@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import asking, options
 from discreet.cli.places import data_at, session_for
 from discreet.cli.previews import BudgetFit, budget_facts, budget_rows, first_choice, fits
+from discreet.cli.release_streams import unpaid_streams
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table, working
 from discreet.errors import BadParameter
@@ -85,12 +86,20 @@ def _plan_release(file: str, ledger: str | None, limit: str | None, *, json: boo
     session = session_for(data_at(release.data), ledger or release.ledger, limit, release.who, read_only=True)
     with working("planning"):
         jobs = release.jobs(session)
-        costs = _unpaid_costs(session, jobs)
+        costs = [*unpaid_streams(session, release.streams), *_unpaid_costs(session, jobs)]
+        streams = {section.name: section.preview(session) for section in release.streams}
         fit = fits(session, costs, release.who["analyst"], release.who["project"])
-    facts = {"command": "plan", "release": release.name, "tables": [job.to_dict() for job in jobs]}
+    facts: dict[str, Any] = {
+        "command": "plan",
+        "release": release.name,
+        "tables": [job.to_dict() for job in jobs],
+    }
+    facts |= {"streams": {name: preview.errors for name, preview in streams.items()}} if streams else {}
     if json:
         print_json(facts | {"budget": budget_facts(session, fit, costs) if costs else None})
     else:
+        for name, preview in streams.items():
+            print(f"{name}\n{preview}\n")
         _print_release(session, jobs, fit, costs)
     _exit_if_refused(fit, json=json)
 
@@ -107,8 +116,9 @@ def _print_release(session: Session, jobs: list[TableJob], fit: BudgetFit, costs
         for job in jobs
         for at, column in enumerate(job.preview.columns)
     ]
-    print_table(["table", "column", "error (95 %)", "cost"], rows, numbers=set())
-    print()
+    if rows:
+        print_table(["table", "column", "error (95 %)", "cost"], rows, numbers=set())
+        print()
     groups = [(f"groups of {job.name}", job.preview.groups) for job in jobs]
     budget = (
         budget_rows(session, fit, costs) if costs else [("cost", "nothing: every table was paid for before")]

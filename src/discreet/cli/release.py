@@ -28,6 +28,8 @@ from discreet.cli.files import (
     writer,
 )
 from discreet.cli.places import data_at, session_for
+from discreet.cli.previews import fits
+from discreet.cli.release_streams import publish, unpaid_streams
 from discreet.cli.report import print_json
 from discreet.cli.statement import FORMATS, pages
 from discreet.cli.terminal import console, print_rows, print_table, working
@@ -72,32 +74,48 @@ def release(
     session = session_for(data_at(release_file.data), ledger or release_file.ledger, limit, release_file.who)
     with working("planning"):
         jobs = release_file.jobs(session)
+        _refuse_what_does_not_fit(session, release_file, jobs)
     target = can_make(out)
+    streams = release_file.streams
     can_write(path for job in jobs for path in _files(target, job))
+    can_write(path for section in streams for path in section.files(target))
+    opened = [section.open(session) for section in streams]
     with _bar(len(jobs), visible=not json) as step:
-        answers = session.release_batch({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
+        questions = {job.key: (job.sql, job.spend) for job in jobs}
+        answers = session.release_batch(questions, after_each=step) if questions else {}
+    published = [publish(section, stream, target) for section, stream in zip(streams, opened, strict=True)]
     try:
-        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, target)
+        statement = session.statement(declared=release_file.declared)
+        written = {path: answer for each in published for path, answer in each.answers.items()}
+        written |= {path: answers[job.key] for job in jobs for path in _files(target, job)}
+        statements = _write_all(statement, written, target)
     except BadParameter as error:
         raise after_payment(error, "what the release costs; running it again costs nothing more") from None
     tables = [_table_facts(job, answers[job.key], _files(target, job)) for job in jobs]
-    _print_release(release_file, session, tables, statements, json=json)
+    _print_release(release_file, session, tables, [each.facts() for each in published], statements, json=json)
 
 
-def _write_all(
-    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], target: Path
-) -> list[Path]:
+def _refuse_what_does_not_fit(session: Session, release_file: ReleaseFile, jobs: list[TableJob]) -> None:
+    """Refuse a release with streams that does not fit as a whole, before its first charge."""
+    unpaid = unpaid_streams(session, release_file.streams)
+    if unpaid:
+        costs = [*unpaid, *(job.cost for job in jobs if not job.paid)]
+        refusal = fits(session, costs, release_file.who["analyst"], release_file.who["project"]).refusal
+        if refusal is not None:
+            raise refusal
+
+
+def _write_all(statement: Statement, answers: dict[Path, Answer], target: Path) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
     from discreet.tables.answer.frames import SIDECAR, sidecar_text
 
     folder(str(target))
     statements = pages(statement, target / "statement", FORMATS)
-    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(target, job)}
+    tables = {path: writer(answer, path) for path, answer in answers.items()}
     # A CSV file cannot say what its numbers mean, so a description lies beside it.
     sidecars = {
-        path.with_name(f"{path.name}{SIDECAR}"): text_writer(sidecar_text(answers[job.key], path.name))
-        for job in jobs
-        for path in _files(target, job)
+        path.with_name(f"{path.name}{SIDECAR}"): text_writer(sidecar_text(answer, path.name))
+        for path, answer in answers.items()
         if path.suffix == ".csv"
     }
     write_together(tables | sidecars | statements)
@@ -122,6 +140,7 @@ def _print_release(
     release_file: ReleaseFile,
     session: Session,
     tables: list[dict[str, Any]],
+    streams: list[dict[str, Any]],
     statements: list[Path],
     *,
     json: bool,
@@ -130,6 +149,7 @@ def _print_release(
         from discreet.ledger.overview import budget_facts
 
         facts = {"command": "release", "release": release_file.name, "tables": tables}
+        facts |= {"streams": streams} if streams else {}
         print_json(
             facts
             | {"statement": [str(path) for path in statements], "budget": budget_facts(session.budget())}
@@ -140,7 +160,11 @@ def _print_release(
         for table in tables
         for path in table["files"]
     ]
-    print_table(["table", "rows", "entry", "file"], rows, numbers={1})
+    if rows:
+        print_table(["table", "rows", "entry", "file"], rows, numbers={1})
+    for stream in streams:
+        files = ", ".join(stream["files"]) or "no period is over yet"
+        print(f"{stream['name']}: {stream['shown']} of {stream['periods']} periods published; {files}")
     print()
     print_rows(
         [

@@ -3,6 +3,7 @@
 
     [release]                name, data, ledger, epsilon | rho | delta | error, analyst, project, purpose, format
     [[table]]                name, sql, epsilon | rho | delta | error, format
+    [[stream]]               a question that is published again every period: see `release_streams.py`
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
 A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand
@@ -28,6 +29,7 @@ from discreet import check
 from discreet.cli.files import TABLES
 from discreet.cli.places import SHIPPED
 from discreet.cli.previews import known_cost
+from discreet.cli.release_streams import WORDS, StreamSection
 from discreet.cli.statement import STATEMENT_EXAMPLE
 from discreet.errors import BadDescription, BadParameter, EngineFailed, LedgerError
 from discreet.paths import check_address, expand_home, is_folder, text_of
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 _COST = ("epsilon", "rho", "delta", "error")
 _RELEASE = ("name", "data", "ledger", *_COST, "analyst", "project", "purpose", "format")
 _TABLE = ("name", "sql", *_COST, "format")
+_STREAM = ("name", "sql", "epsilon", "rho", "delta", *WORDS, "file", "format")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _KEY = re.compile(r"\w+\s*=")
 _USUAL = ("csv", "parquet")
@@ -66,6 +69,7 @@ class ReleaseFile:
     who: dict[str, str | None]
     tables: tuple[TableRequest, ...]
     declared: Mapping[str, object] = field(default_factory=dict)
+    streams: tuple[StreamSection, ...] = ()
 
     def jobs(self, session: Session) -> list[TableJob]:
         """Each table with its cost, and whether it was paid for before; reads no data."""
@@ -126,15 +130,17 @@ def read_release(file: Path) -> ReleaseFile:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         raise release_file_error(file.name, f"{reason}.", "[release]") from None
-    _check_keys(file.name, document, ("release", "table", "statement"))
+    _check_keys(file.name, document, ("release", "table", "stream", "statement"))
     head, tables = document.get("release", {}), document.get("table", [])
+    streams = document.get("stream", [])
     _check_keys("[release]", head, _RELEASE)
-    if not isinstance(tables, list) or not tables:
+    if not isinstance(tables, list) or not isinstance(streams, list) or not [*tables, *streams]:
         raise release_file_error(
             "[[table]]", "there is no table to release.", f"[[table]]\n       {_EXAMPLE}"
         )
     requests = tuple(_table(number, table, head) for number, table in enumerate(tables, 1))
-    names = [table.name for table in requests]
+    sections = tuple(_stream(number, stream, head, file) for number, stream in enumerate(streams, 1))
+    names = [table.name for table in requests] + [stream.name for stream in sections]
     if len(set(names)) < len(names):
         raise release_file_error(
             "[[table]]",
@@ -157,6 +163,7 @@ def read_release(file: Path) -> ReleaseFile:
         },
         tables=requests,
         declared=_check_declared(document.get("statement", {})),
+        streams=sections,
     )
 
 
@@ -192,6 +199,28 @@ def _table(number: int, section: Any, head: dict[str, Any]) -> TableRequest:
         sql=_text(f"{where} sql", section.get("sql"), _EXAMPLE),
         spend=_spend(where, section, head),
         formats=_formats(where, section.get("format", head.get("format", list(_USUAL)))),
+    )
+
+
+def _stream(number: int, section: Any, head: dict[str, Any], file: Path) -> StreamSection:
+    where = f"[[stream]] {number}"
+    _check_keys(where, section, _STREAM)
+    cost = dict(_spend(where, section, head))
+    if "error" in cost:
+        raise release_file_error(where, "a stream states what it may cost in amounts.", "epsilon = 1.0")
+    for name in ("every", "periods"):
+        if name not in section:
+            raise release_file_error(
+                where, f"it does not state {name}.", 'every = "week"\n       periods = 52'
+            )
+    private = _optional_text(f"{where} file", section.get("file"))
+    return StreamSection(
+        name=_name(f"{where} name", section.get("name")),
+        sql=_text(f"{where} sql", section.get("sql"), 'sql = "SELECT COUNT(*) FROM visits"'),
+        words={name: section[name] for name in WORDS if name in section},
+        cost=cost,
+        formats=_formats(where, section.get("format", head.get("format", list(_USUAL)))),
+        file=None if private is None else str(file.parent / expand_home(private)),
     )
 
 

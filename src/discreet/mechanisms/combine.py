@@ -91,12 +91,16 @@ class Both(Mechanism):
         return tuple(mechanism.draw(data) for mechanism in self.mechanisms)
 
     def error(self, confidence: float = CONFIDENCE) -> tuple[Any, ...]:
-        """The error of each, such that all of them hold together with this confidence (a union bound)."""
+        """The error of each, such that all of them hold together with this confidence (a union
+        bound).
+        """
         each = self._each(confidence)
         return tuple(mechanism.error(each) for mechanism in self.mechanisms)
 
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
-        """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
+        """The lower ends and the upper ends, which hold together; None if some answer has no
+        interval.
+        """
         each = self._each(confidence)
         intervals = []
         for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True):
@@ -335,7 +339,9 @@ def _shape(eta: float) -> float:
 
 
 def _scale_for(mean_runs: float, eta: float) -> float:
-    """The scale of the geometric distribution whose selection runs so often on average, in six digits."""
+    """The scale of the geometric distribution whose selection runs so often on average, in six
+    digits.
+    """
     return float(f"{-1 / math.log1p(-gamma_for(mean_runs, eta)):.6g}")
 
 

@@ -361,7 +361,9 @@ def _form(value: Any) -> Any:
 
 
 def _copy_of_input(data: Any) -> Any:
-    """A copy to compare with later, or the input itself: a handle to private rows is not to be copied."""
+    """A copy to compare with later, or the input itself: a handle to private rows is not to be
+    copied.
+    """
     try:
         return copy.deepcopy(data)
     except Exception:  # noqa: BLE001 - data of any kind may refuse, in any way
@@ -376,7 +378,9 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _pickled_copy(mechanism: Mechanism) -> Mechanism:
-    """Through a pickle; a class that is in no module yet, as in a notebook's function, is copied without one."""
+    """Through a pickle; a class that is in no module yet, as in a notebook's function, is copied
+    without one.
+    """
     kind = type(mechanism)
     if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:
         return copy.deepcopy(mechanism)

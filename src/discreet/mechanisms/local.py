@@ -141,7 +141,9 @@ class LocalMechanism(Mechanism):
         return LocalEstimate(self._share(observed), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
 
     def variance(self, size: int, share: float = 0.0) -> float:
-        """The variance of the estimate of a true share among `size` people, whose answers are fixed."""
+        """The variance of the estimate of a true share among `size` people, whose answers are
+        fixed.
+        """
         f = exactly(check.probability(share=share))
         coins = f * self.truth * (1 - self.truth) + (1 - f) * self.lie * (1 - self.lie)
         return float(coins / check.whole(size=size) / (self.truth - self.lie) ** 2)
@@ -247,7 +249,9 @@ class RandomizedResponse(LocalMechanism):
 
 
 class _Unary(LocalMechanism):
-    """A row of bits, one for each answer, of which the true one is 1 before each bit is randomised by itself."""
+    """A row of bits, one for each answer, of which the true one is 1 before each bit is randomised
+    by itself.
+    """
 
     def _reports(self, answers: Integers) -> Any:
         rows = np.empty((answers.size, self.outcomes), np.bool_)
@@ -407,11 +411,11 @@ class HadamardResponse(LocalMechanism):
         return counts.astype(np.float64), array.size
 
     def _checked_reports(self, reports: Any) -> Integers:
-        array, most = np.asarray(reports), self._blocks * self._width
+        array, numbers = np.asarray(reports), self._blocks * self._width
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biu":
-            raise _unfit_reports_error(f"a list of whole numbers below {most}")
-        if int(array.min()) < 0 or int(array.max()) >= most:
-            raise _unfit_reports_error(f"a list of whole numbers below {most}")
+            raise _unfit_reports_error(f"a list of whole numbers below {numbers}")
+        if int(array.min()) < 0 or int(array.max()) >= numbers:
+            raise _unfit_reports_error(f"a list of whole numbers below {numbers}")
         return array.astype(np.int64)
 
     def _places(self, answers: Integers) -> tuple[Integers, Integers]:
@@ -545,7 +549,9 @@ def _odds_of_bias(bias: Any) -> tuple[Fraction, float]:
 
 
 def _edge(observed: Floats, divergence: float, end: float) -> Floats:
-    """The chance between `seen` and `end` whose KL distance from `seen` is `reach`, rounded towards `end`."""
+    """The chance between `observed` and `end` at this KL distance from `observed`, rounded towards
+    `end`.
+    """
     inner, outer = observed.copy(), np.full_like(observed, end)
     for _ in range(60):
         middle = (inner + outer) / 2

@@ -54,7 +54,9 @@ class Proposal(ABC):
 
     @abstractmethod
     def distance(self, data: object, bound: float) -> float:
-        """How many protected units must change, at least, until a neighbour's answer is further away than the bound."""
+        """How many protected units must change, at least, until a neighbour's answer is further
+        away than the bound.
+        """
 
     def release(
         self,
@@ -90,7 +92,9 @@ class Proposal(ABC):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> ProposeSearchRelease:
-        """The mechanism that looks for the least of these bounds that is safe: a `ProposeSearchRelease`."""
+        """The mechanism that looks for the least of these bounds that is safe: a
+        `ProposeSearchRelease`.
+        """
         return ProposeSearchRelease(
             self.value,
             self.distance,

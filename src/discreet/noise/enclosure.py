@@ -24,7 +24,9 @@ def ratio(x: Fraction, bits: int) -> Interval:
 
 
 def exp_minus(x: Fraction, bits: int) -> Interval:
-    """exp(-x) for x >= 0: Taylor's series of a small argument, then squared as often as it was halved."""
+    """exp(-x) for x >= 0: Taylor's series of a small argument, then squared as often as it was
+    halved.
+    """
     if x >= bits:
         return 0, 1  # exp(-bits) < 2**-bits
     halvings = max(0, (x.numerator // x.denominator).bit_length()) + 8
@@ -48,7 +50,9 @@ def _exp_minus_small(small: int, work: int) -> Interval:
 
 
 def log(x: Fraction, bits: int) -> Interval:
-    """The natural logarithm of x > 0: x = m * 2**e with m in [1, 2), eight square roots, then the series of atanh."""
+    """The natural logarithm of x > 0: x = m * 2**e with m in [1, 2), eight square roots, then the
+    series of atanh.
+    """
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
     if x < Fraction(2) ** exponent:
         exponent -= 1
@@ -66,9 +70,9 @@ def log(x: Fraction, bits: int) -> Interval:
 
 def _twice_atanh(low: int, high: int, work: int) -> Interval:
     """log(y) = 2 atanh((y - 1) / (y + 1)) for y in [low, high] / 2**work, within [1, 2]."""
-    one = 1 << work
-    small = max(0, ((low - one) << work) // (low + one))
-    large = ((high - one) << work) // (high + one) + 1
+    unit = 1 << work
+    small = max(0, ((low - unit) << work) // (low + unit))
+    large = ((high - unit) << work) // (high + unit) + 1
     power_low, power_high, odd = small, large, 1
     below, above = small, large
     # (y - 1) / (y + 1) <= 1/3, so each power is at most a ninth of the one before
@@ -96,8 +100,8 @@ def normal_tails(z: Fraction, bits: int) -> Interval:
     two_over_root = _root_two_over_pi(work)
     low = (((series_low * bell_low) >> work) * two_over_root[0]) >> work
     high = round_up(round_up(series_high * bell_high, work) * two_over_root[1], work)
-    one = 1 << work
-    return max(0, one - high) >> (work - bits), round_up(one - low, work - bits)
+    unit = 1 << work
+    return max(0, unit - high) >> (work - bits), round_up(unit - low, work - bits)
 
 
 def _odd_factorial_series(z: Fraction, square: Fraction, work: int) -> Interval:

@@ -121,7 +121,9 @@ class Grid:
         return math.floor(self.in_cells(distance)) + check.whole(dimension=dimension)
 
     def sensitivity_l2(self, distance: Number, dimension: int) -> float:
-        """The same for two vectors whose l2 distance is at most this; a float that is never too small."""
+        """The same for two vectors whose l2 distance is at most this; a float that is never too
+        small.
+        """
         check.not_negative(distance=distance)
         cells, bits = self.in_cells(distance), 64
         root = Fraction(math.isqrt(check.whole(dimension=dimension) << (2 * bits)) + 1, 1 << bits)
@@ -205,7 +207,9 @@ def log_two_floor(x: Fraction) -> int:
 
 
 def _valuation(x: Fraction) -> int:
-    """The largest k such that x is a whole multiple of 2**k, or far below every step where there is none."""
+    """The largest k such that x is a whole multiple of 2**k, or far below every step where there is
+    none.
+    """
     if x.denominator & (x.denominator - 1):
         return -(10**6)
     twos = (x.numerator & -x.numerator).bit_length() - 1

@@ -165,7 +165,9 @@ class _Uniform(Tails):
 
 @dataclass(frozen=True)
 class LogNormalNoise(HeavyNoise):
-    """X exp(σY): given Y, the distribution of X with a random scale, of which digits are drawn when they are needed."""
+    """X exp(σY): given Y, the distribution of X with a random scale, of which digits are drawn when
+    they are needed.
+    """
 
     sigma: Fraction
     inner: ClassVar[Tails]

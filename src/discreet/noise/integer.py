@@ -289,7 +289,9 @@ class GeometricNoise:
 
 
 class LaplaceMagnitude:
-    """|z| of a discrete Laplace: P(k or more) = 2 q**k / (1 + q) for k >= 1, where q = exp(-1 / scale)."""
+    """|z| of a discrete Laplace: P(k or more) = 2 q**k / (1 + q) for k >= 1, where q = exp(-1 /
+    scale).
+    """
 
     def __init__(self, scales: Scales) -> None:
         self._scales = scales

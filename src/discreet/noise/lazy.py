@@ -142,13 +142,17 @@ def draw_one(noise: LazyNoise, source: Source, *, signed: bool = False) -> int:
 
 
 def define(noise: LazyNoise, source: Source, *, signed: bool = False) -> int:
-    """One sample without floating point, a bit at a time: the definition that `draw` must agree with."""
+    """One sample without floating point, a bit at a time: the definition that `draw` must agree
+    with.
+    """
     sign = -1 if signed and source.bits(1) else 1
     return sign * locate(Uniform(source, step=1), noise, index=0, start=0)
 
 
 def locate(u: Uniform, noise: Tailed, index: int, start: int) -> int:
-    """The k with tail(k + 1) <= u < tail(k), sought from `start` in doubling strides and then by halves."""
+    """The k with tail(k + 1) <= u < tail(k), sought from `start` in doubling strides and then by
+    halves.
+    """
 
     def reaches(k: int) -> bool:
         return k <= 0 or u.below(lambda bits: noise.tail(index, k, bits))

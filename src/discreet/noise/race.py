@@ -107,7 +107,9 @@ class Field:
     exact_weight: ExactNumber
 
     def bounds(self, words: Words) -> tuple[Floats, Floats]:
-        """Floats below and above each noisy score, in units of the scale and relative to the best score."""
+        """Floats below and above each noisy score, in units of the scale and relative to the best
+        score.
+        """
         key, doubt = np.empty(words.size), np.empty(words.size, np.bool_)
         for start in range(0, words.size, CHUNK):
             part = slice(start, start + CHUNK)
@@ -210,7 +212,9 @@ def _field(scores: Scores, scale: Fraction, noise: str, weights: Scores | None) 
 
 
 def _gaps(scores: Scores) -> tuple[Floats, ExactNumber]:
-    """How far each score is below the largest, correctly rounded; infinite where a float cannot hold it."""
+    """How far each score is below the largest, correctly rounded; infinite where a float cannot
+    hold it.
+    """
     array = _row(scores, "scores")
     if not array.size:
         return np.empty(0), as_ratio

@@ -30,12 +30,16 @@ def power(x: Fraction, exponent: Fraction, bits: int) -> Interval:
 
 
 def lomax_tails(shape: Fraction, z: Fraction, bits: int) -> Interval:
-    """P(|Z| > z) = (1 + z)**(1 - shape) for the density proportional to (1 + |z|)**-shape, shape > 1."""
+    """P(|Z| > z) = (1 + z)**(1 - shape) for the density proportional to (1 + |z|)**-shape, shape >
+    1.
+    """
     return power(1 / (1 + z), shape - 1, bits)
 
 
 def student_tails(degrees: Fraction, z: Fraction, bits: int) -> Interval:
-    """P(|T| > z) for Student's t with any positive number of degrees: a regularised incomplete beta function."""
+    """P(|T| > z) for Student's t with any positive number of degrees: a regularised incomplete beta
+    function.
+    """
     a, x = degrees / 2, degrees / (degrees + z * z)
     far = x <= _HALF
     work = bits + int(a) + 32
@@ -76,7 +80,9 @@ def _lower_beta(a: Fraction, b: Fraction, x: Fraction, work: int) -> Interval:
 
 
 def arsinh_normal_tails(sigma: Fraction, z: Fraction, bits: int) -> Interval:
-    """P(|sinh(sigma N)| / sigma > z) for a standard normal N: that |N| exceeds arsinh(sigma z) / sigma."""
+    """P(|sinh(sigma N)| / sigma > z) for a standard normal N: that |N| exceeds arsinh(sigma z) /
+    sigma.
+    """
     work = bits + 16 + max(0, (1 / sigma).numerator.bit_length() - (1 / sigma).denominator.bit_length())
     low, high = arsinh(sigma * z, work)
     near, far = (Fraction(end, 1 << work) / sigma for end in (max(0, low), high))
@@ -87,6 +93,6 @@ def arsinh(x: Fraction, bits: int) -> Interval:
     """log(x + sqrt(1 + x²)) for x >= 0."""
     work = bits + 8
     low, high = ratio(x, work)
-    one = 1 << (2 * work)
-    below, above = low + isqrt(one + low * low), high + isqrt(one + high * high) + 1
+    unit = 1 << (2 * work)
+    below, above = low + isqrt(unit + low * low), high + isqrt(unit + high * high) + 1
     return log(Fraction(below, 1 << work), bits)[0], log(Fraction(above, 1 << work), bits)[1]

@@ -35,7 +35,8 @@ _FAR = 7  # coarse scales; further out a Gaussian's coin is left to exact arithm
 class Wide(Protocol):
     """Blocks, and how the density falls inside them."""
 
-    #: The distribution of the block, and by how many bits its numbers are shifted: one shift, or one for each element.
+    #: The distribution of the block, and by how many bits its numbers are shifted: one shift, or
+    #: one for each element.
     coarse: LazyNoise
     shift: Any
     #: How many more bits an offset has than a number: 1 where offsets are halves.
@@ -57,7 +58,9 @@ class Wide(Protocol):
 
 
 class WideGeometric:
-    """floor(scale * E) for a standard exponential E: the density falls by exp(-offset / coarse scale)."""
+    """floor(scale * E) for a standard exponential E: the density falls by exp(-offset / coarse
+    scale).
+    """
 
     halves, two_zeros = 0, False
 
@@ -75,13 +78,17 @@ class WideGeometric:
 
 
 class WideLaplace(WideGeometric):
-    """The same with a fair sign, where a negative zero is drawn again: P(z) proportional to exp(-|z| / scale)."""
+    """The same with a fair sign, where a negative zero is drawn again: P(z) proportional to
+    exp(-|z| / scale).
+    """
 
     two_zeros = True
 
 
 class WideGaussian:
-    """floor(scale * |N| + 1/2), where block b is the numbers whose |N| is within [b - 1/2, b + 1/2) coarse units."""
+    """floor(scale * |N| + 1/2), where block b is the numbers whose |N| is within [b - 1/2, b + 1/2)
+    coarse units.
+    """
 
     halves, two_zeros = 1, False
 
@@ -101,12 +108,16 @@ class WideGaussian:
 
 
 def is_wide(scale: Any) -> Any:
-    """Whether a scale (or each of an array of them) is drawn faster in blocks, of eight numbers or more."""
+    """Whether a scale (or each of an array of them) is drawn faster in blocks, of eight numbers or
+    more.
+    """
     return scale >= 8 << COARSE_BITS
 
 
 def shift_of(scale: Fraction) -> int:
-    """The bits of an offset in a block: the scale is then 2**COARSE_BITS blocks or more, and less than twice as many."""
+    """The bits of an offset in a block: the scale is then 2**COARSE_BITS blocks or more, and less
+    than twice as many.
+    """
     return (scale.numerator // scale.denominator).bit_length() - 1 - COARSE_BITS
 
 
@@ -139,7 +150,9 @@ def _samples(noise: Wide, part: slice, source: Source, *, signed: bool) -> Integ
 
 
 def settle(noise: Wide, index: int, block: int, word: int, source: Source) -> int:
-    """The sample of one element in exact arithmetic: the low bits of the word are its offset, the others its coin."""
+    """The sample of one element in exact arithmetic: the low bits of the word are its offset, the
+    others its coin.
+    """
     shift = noise.shift if isinstance(noise.shift, int) else int(noise.shift[index])
     bits = shift + noise.halves
     while True:
@@ -151,7 +164,9 @@ def settle(noise: Wide, index: int, block: int, word: int, source: Source) -> in
 
 
 def is_kept(noise: Wide, index: int, block: int, offset: Uniform, coin: Uniform) -> bool:
-    """Whether the coin is below exp(-exponent) at the offset, of which more digits are drawn if it must be known better."""
+    """Whether the coin is below exp(-exponent) at the offset, of which more digits are drawn if it
+    must be known better.
+    """
 
     def threshold(bits: int) -> Interval:
         while offset.known < bits - lazy.GUARD_BITS:
@@ -164,5 +179,7 @@ def is_kept(noise: Wide, index: int, block: int, offset: Uniform, coin: Uniform)
 
 
 def _first_unsure() -> int:
-    """The least word whose coin is not known to be below 1 - 2**-(COARSE_BITS - 3), its first bits being all ones."""
+    """The least word whose coin is not known to be below 1 - 2**-(COARSE_BITS - 3), its first bits
+    being all ones.
+    """
     return (1 << 64) - (1 << (64 - max(0, COARSE_BITS - 3)))

@@ -18,7 +18,7 @@
     inversion.py, moments.py, quadrature.py,        the same without a lattice
     cells.py, jumps.py
     divergences.py, roots.py, truncated.py          Rényi curves, roots, truncated tails
-    tradeoff.py, order.py, calibrate.py             views and order
+    tradeoff.py, gdp.py, order.py, calibrate.py     views and order
     wire.py, show.py, svg.py, explain.py            storage and display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.

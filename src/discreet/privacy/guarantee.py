@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify, UnsupportedGuarantee
@@ -41,6 +41,7 @@ from discreet.privacy.unit import Unit, same_unit
 
 if TYPE_CHECKING:
     from discreet.privacy.explain import Explanation
+    from discreet.privacy.gdp import GaussianFit
     from discreet.privacy.tradeoff import LossDistribution, Roc
 
 #: The least number above zero.
@@ -218,6 +219,24 @@ class Guarantee(ABC):
         """The least proved ρ of zero-concentrated differential privacy; ∞ if there is none."""
         bounds = [(bag.concentrated, bag.failure) for bag in _numeric(self)]
         return max(rho if xi == 0 and failure == 0 else math.inf for (xi, rho), failure in bounds)
+
+    @overload
+    def gdp(self, *, delta: float = ..., regret: Literal[False] = ...) -> float: ...
+
+    @overload
+    def gdp(self, *, delta: float = ..., regret: Literal[True]) -> GaussianFit: ...
+
+    @check.arguments
+    def gdp(self, *, delta: float = 0.0, regret: bool = False) -> float | GaussianFit:
+        """The least proved μ of Gaussian differential privacy, with δ(ε) ≤ δ_μ(ε) + `delta` for
+        every ε; ∞ if there is none.
+
+        With `regret=True` also how far the curve is from that of N(0, 1) against N(μ, 1).
+        """
+        from discreet.privacy.gdp import fit
+
+        found = fit(self, check.delta(delta=delta))
+        return found if check.flag(regret=regret) else found.mu
 
     @check.arguments
     def advantage(self) -> float:

@@ -379,7 +379,9 @@ def _curve(inner: Guarantee) -> tuple[Array, Array]:
 
 
 def _log_delta_of_moments(composed: list[Composition], epsilon: float, known: float) -> float:
-    """The greatest log δ over the directions, computed where what is known is worse than a cheap bound."""
+    """The greatest log δ over the directions, computed where what is known is worse than a cheap
+    bound.
+    """
     cheap = [each.chernoff_log_delta(epsilon) for each in composed]
     if known <= max(cheap):
         return max(cheap)

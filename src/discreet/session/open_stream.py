@@ -20,6 +20,7 @@ from discreet.errors import BadParameter, DiscreetError, LedgerError
 from discreet.ledger import Charge, Entry, Receipt
 from discreet.ledger.periods import STREAM
 from discreet.ledger.turn import key_reused_error
+from discreet.ledger.window import WindowedLimit
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import PendingAnswer
 from discreet.session.compiler import QuestionCompiler
@@ -105,6 +106,8 @@ def open_stream(
     name, plan = plan_of(compiler, request)
     account, key = compiler.account, f"{_PREFIX}{name}"
     text = _question_text(plan)
+    if isinstance(account.ledger.limit, WindowedLimit):
+        raise _windowed_error(plan.question.text)
     entry = account.find(key, text, plan.guarantee)
     secrets = stream_file(account.ledger, file, new=entry is None)
     stored = json.dumps(
@@ -119,6 +122,7 @@ def open_stream(
         compiler,
         name,
         str(settled.text),
+        question=plan.question,
         guarantee=plan.guarantee,
         receipt=settled.receipt,
         file=file,
@@ -151,6 +155,7 @@ def find_stream(
         compiler,
         name,
         str(entry.answer),
+        question=_question(compiler, json.loads(str(entry.answer))["question"]),
         guarantee=receipt.guarantee,
         receipt=receipt,
         file=file,
@@ -177,6 +182,7 @@ def _stream(
     name: str,
     text: str,
     *,
+    question: Question,
     guarantee: Guarantee,
     receipt: Receipt | None,
     file: str | Path | None,
@@ -186,7 +192,6 @@ def _stream(
     from discreet.tables.streams.stored import plan_from_dict
 
     stored = json.loads(text)
-    question = _question(compiler, stored["question"])
     try:
         plan = plan_from_dict(stored, question, compiler.data, guarantee)
     except ValueError as error:
@@ -261,6 +266,15 @@ def _name(name: object, question: Question | None) -> str:
         f"the name of a stream has 1 to {_LONGEST} printable characters.",
         why="its rows are found in the ledger by this name.",
         fix='name="weekly visits"',
+    )
+
+
+def _windowed_error(question: str) -> LedgerError:
+    return LedgerError(
+        "DP610",
+        "a stream cannot be opened under a limit that begins anew with each window.",
+        why="it is charged in one window and published in later ones, where nothing would be charged for its rows.",
+        fix=f"ask in each window:  session.sql({question!r}, epsilon=0.1)",
     )
 
 

@@ -79,7 +79,9 @@ def _no_epoch_left_error() -> RefusedTraining:
 
 
 def _draw_fixed(records: int, count: int) -> Indices:
-    """A set of that size. If it has more than half of the records, those that are left out are drawn."""
+    """A set of that size. If it has more than half of the records, those that are left out are
+    drawn.
+    """
     if 2 * count > records:
         is_chosen = np.ones(records, np.bool_)
         is_chosen[_draw_fixed(records, records - count)] = False

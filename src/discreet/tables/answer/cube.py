@@ -5,10 +5,10 @@
     cube.total                   # the table without keys
     cube.covariance("n", {"sex": "Male"}, {"race": "White"})
 
-**Guarantee.** Post-processing: everything is computed from the noisy numbers that were released once. All
-tables are there that follow from those that were asked for, so a later question about any of them costs
-nothing. They agree: the sum of a table over a key is the table without it. Each interval contains the
-exact number with probability 95 % over the noise, on its own.
+**Guarantee.** Post-processing: everything is computed from the noisy numbers that were released
+once. All tables are there that follow from those that were asked for, so a later question about any
+of them costs nothing. They agree: the sum of a table over a key is the table without it. Each
+interval contains the exact number with probability 95 % over the noise, on its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class CubeNoise:
 
 @dataclass(frozen=True, eq=False)
 class CellCovariances:
-    """The covariances of the noises of all rows of the tables of a cube; a cell is a column and a row."""
+    """The covariances of the noises of all rows of the tables of a cube; a cell is a column and a
+    row.
+    """
 
     tables: CubeTables
 
@@ -100,8 +102,9 @@ class CubeTables:
     """The tables of a cube: their shape, the measured numbers, and every row of every table.
 
     `columns` has the noisy columns of all tables of the closure below each other, in the order of
-    `shape.closure`. `readings` says of each column that is a sum which measured numbers it is made of,
-    and `counts` names the columns that count rows. `draw` tells the noise from that of other draws.
+    `shape.closure`. `readings` says of each column that is a sum which measured numbers it is made
+    of, and `counts` names the columns that count rows. `draw` tells the noise from that of other
+    draws.
     """
 
     draw: str
@@ -201,13 +204,15 @@ class CubeTables:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CubeAnswer(Answer):
-    """The answer to CUBE, ROLLUP, GROUPING SETS or MARGINALS: one long table, and each table by its keys.
+    """The answer to CUBE, ROLLUP, GROUPING SETS or MARGINALS: one long table, and each table by its
+    keys.
 
-    A row has None in the keys that it is summed over. NULL may be a value of a key too, and the column
-    `grouping` tells the two apart: it names the keys of the row's table.
+    A row has None in the keys that it is summed over. NULL may be a value of a key too, and the
+    column `grouping` tells the two apart: it names the keys of the row's table.
 
-    **Guarantee.** As for `Answer`: released numbers and public values only. `cube["sex"]` and everything
-    else here is free, also for tables that were not asked for but follow from those that were.
+    **Guarantee.** As for `Answer`: released numbers and public values only. `cube["sex"]` and
+    everything else here is free, also for tables that were not asked for but follow from those that
+    were.
 
     >>> import discreet as dp
     >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -239,8 +244,8 @@ class CubeAnswer(Answer):
     def table(self, *names: str) -> Answer:
         """One table, by the names of its keys, which are its columns in this order.
 
-        **Guarantee.** Free: the table was released with the cube, whether it was asked for or follows
-        from tables that were.
+        **Guarantee.** Free: the table was released with the cube, whether it was asked for or
+        follows from tables that were.
         """
         tables, places = self.cube_tables, [self._place(name) for name in names]
         keys = tuple(sorted(set(places)))
@@ -265,8 +270,8 @@ class CubeAnswer(Answer):
     def covariance(self, column: str, one: Mapping[str, Value], other: Mapping[str, Value]) -> float:
         """The covariance of the noise of two numbers, each given by the values of its keys.
 
-        `cube.covariance("n", {"sex": "Male"}, {"sex": "Male", "race": "White"})`; of a number with itself
-        it is the variance. Counts and sums only.
+        `cube.covariance("n", {"sex": "Male"}, {"sex": "Male", "race": "White"})`; of a number with
+        itself it is the variance. Counts and sums only.
         """
         tables = self.cube_tables
         if not tables.readings.get(column):
@@ -279,9 +284,11 @@ class CubeAnswer(Answer):
         return tables.covariance(column, self.cell_of(one), self.cell_of(other))
 
     def share_of(self, *names: str, of: Sequence[str] = ()) -> Answer:
-        """A table as shares of a table with fewer keys: `cube.share_of("sex", "race", of=("sex",))`.
+        """A table as shares of a table with fewer keys: `cube.share_of("sex", "race",
+        of=("sex",))`.
 
-        Without `of`, shares of the total. Intervals are those of a quotient, with the noise that both share.
+        Without `of`, shares of the total. Intervals are those of a quotient, with the noise that
+        both share.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -323,9 +330,11 @@ class CubeAnswer(Answer):
     def between(self, low: Value, high: Value, where: Mapping[str, Value] | None = None) -> Answer:
         """The counts and sums of the rows whose ordered key is in a range, both ends included.
 
-        For cubes that were asked for with `ranges` or `prefixes`. `where` names values of other keys.
+        For cubes that were asked for with `ranges` or `prefixes`. `where` names values of other
+        keys.
 
-        **Guarantee.** Free, and the interval is that of the noise of the range, not a sum of intervals.
+        **Guarantee.** Free, and the interval is that of the noise of the range, not a sum of
+        intervals.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -345,7 +354,8 @@ class CubeAnswer(Answer):
         return cumulative(self, by)
 
     def quantile(self, fraction: float, *by: str) -> Answer:
-        """The value of the ordered key up to which that part of the rows lies, with an interval of values.
+        """The value of the ordered key up to which that part of the rows lies, with an interval of
+        values.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -403,7 +413,9 @@ class CubeAnswer(Answer):
 
 
 def long_answer(cube: CubeAnswer) -> CubeAnswer:
-    """The cube with all rows of the tables that were asked for, before anything is chosen or sorted."""
+    """The cube with all rows of the tables that were asked for, before anything is chosen or
+    sorted.
+    """
     tables = cube.cube_tables
     shape = tables.shape
     groups = tuple(group for table in shape.shown for group in shape.long_groups(table))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer to a question with grouping sets as JSON, and back.
 
-**Guarantee.** Only the answer is written: the noisy whole numbers that were released, what is computed from
-them, and public values.
+**Guarantee.** Only the answer is written: the noisy whole numbers that were released, what is
+computed from them, and public values.
 """
 
 from __future__ import annotations

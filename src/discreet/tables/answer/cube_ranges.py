@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges, running totals and quantiles of an ordered key, from a cube that was released with them.
 
-**Guarantee.** Post-processing: only released numbers are read. An interval of a range or of a running total is
-that of the noise of the sum, not a sum of intervals, and contains the exact number with probability 95 %. That of a
-quantile contains a value with that rank among the rows with probability 95 %.
+**Guarantee.** Post-processing: only released numbers are read. An interval of a range or of a
+running total is that of the noise of the sum, not a sum of intervals, and contains the exact number
+with probability 95 %. That of a quantile contains a value with that rank among the rows with
+probability 95 %.
 
-Why it holds: let D(v) be the number of rows up to v less q times the number of all rows. The quantile is the
-first v with D(v) ≥ 0, so D(v) ≥ 0 there, and D < 0 at the value before. Each of the two estimates errs by more
-than its one-sided margin with probability at most 2.5 %, and otherwise v is one of the values that are kept.
+Why it holds: let D(v) be the number of rows up to v less q times the number of all rows. The
+quantile is the first v with D(v) ≥ 0, so D(v) ≥ 0 there, and D < 0 at the value before. Each of the
+two estimates errs by more than its one-sided margin with probability at most 2.5 %, and otherwise v
+is one of the values that are kept.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ def cumulative(cube: CubeAnswer, by: Sequence[str]) -> Answer:
 
 
 def quantile(cube: CubeAnswer, fraction: float, by: Sequence[str]) -> Answer:
-    """The value of the ordered key up to which that part of the rows lies, for each value of some categories."""
+    """The value of the ordered key up to which that part of the rows lies, for each value of some
+    categories.
+    """
     ordered = _OrderedKey.of(cube)
     counts = cube.cube_tables.counts
     if not counts:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a cube, without numbers: their keys and values, ordered keys and hierarchies among them.
+"""The tables of a cube, without numbers: their keys and values, ordered keys and hierarchies among
+them.
 
 **Guarantee.** Public knowledge only.
 """
@@ -40,7 +41,8 @@ def grouping_text(names: Sequence[str]) -> str:
 class AxisKeys:
     """An ordered key, or the keys of a hierarchy: each leaf is a tuple of their values.
 
-    `kind` is "ranges" (a row of a table is one value), "prefixes" (all values up to one) or "tree" (a node).
+    `kind` is "ranges" (a row of a table is one value), "prefixes" (all values up to one) or "tree"
+    (a node).
     """
 
     kind: str

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of a cube: shares of parent tables, only clear numbers, tables without negative numbers, whole numbers.
+"""Views of a cube: shares of parent tables, only clear numbers, tables without negative numbers,
+whole numbers.
 
-**Guarantee.** Post-processing: only released numbers are read, and intervals never move but for being cut to what is
-possible. A view whose numbers were changed says so in a note; its numbers have the intervals of those that were
-released.
+**Guarantee.** Post-processing: only released numbers are read, and intervals never move but for
+being cut to what is possible. A view whose numbers were changed says so in a note; its numbers have
+the intervals of those that were released.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def share_of(cube: CubeAnswer, names: Sequence[str], of: Sequence[str]) -> Answe
             "DP105",
             f"({', '.join(of)}) is not among the keys of ({', '.join(names)}).",
             why="a share is that of a part, and the whole has fewer keys than the part.",
-            fix=f"cube.share({', '.join(map(repr, names))}, of={tuple(names[:-1])!r})",
+            fix=f"cube.share_of({', '.join(map(repr, names))}, of={tuple(names[:-1])!r})",
         )
     order = [list(names).index(name) for name in of]
     rows = {group: row for row, group in enumerate(whole.groups)}
@@ -52,7 +53,9 @@ def share_of(cube: CubeAnswer, names: Sequence[str], of: Sequence[str]) -> Answe
 
 
 def clear_numbers(cube: CubeAnswer, min_z: float) -> Answer:
-    """The rows of the tables that were asked for in which a count or a sum is that many deviations from 0."""
+    """The rows of the tables that were asked for in which a count or a sum is that many deviations
+    from 0.
+    """
     tables = cube.cube_tables
     kept: list[int] = []
     groups: list[tuple[Value, ...]] = []
@@ -71,10 +74,11 @@ def clear_numbers(cube: CubeAnswer, min_z: float) -> Answer:
 
 
 def consistent_nonnegative(cube: CubeAnswer) -> Answer:
-    """The tables that were asked for without negative numbers, where every subtotal is the sum of its parts.
+    """The tables that were asked for without negative numbers, where every subtotal is the sum of
+    its parts.
 
-    It is the nearest such table in the metric of the noise. A projection on a convex set that contains the
-    truth is never farther from the truth in that metric.
+    It is the nearest such table in the metric of the noise. A projection on a convex set that
+    contains the truth is never farther from the truth in that metric.
     """
     tables = cube.cube_tables
     system = tables.shape.system
@@ -151,8 +155,8 @@ def _nearest_table(released: ReleasedTables) -> Floats:
 def whole_numbers(cube: CubeAnswer) -> Answer:
     """The tables of a rollup or a hierarchy with whole counts that are not negative and add up.
 
-    From the total downwards, the parts of a number are the nearest ones that are not negative and add up to
-    it, rounded so that their sum stays.
+    From the total downwards, the parts of a number are the nearest ones that are not negative and
+    add up to it, rounded so that their sum stays.
     """
     tables = cube.cube_tables
     shape = tables.shape
@@ -193,7 +197,9 @@ def whole_numbers(cube: CubeAnswer) -> Answer:
 
 
 def _parts_of(total: int, estimates: Sequence[float]) -> list[int]:
-    """Whole numbers ≥ 0 with this sum, near some estimates: projected on the simplex, then largest remainders."""
+    """Whole numbers ≥ 0 with this sum, near some estimates: projected on the simplex, then largest
+    remainders.
+    """
     ordered = sorted(estimates, reverse=True)
     shift, added = 0.0, 0.0
     for count, value in enumerate(ordered, 1):
@@ -210,7 +216,9 @@ def _parts_of(total: int, estimates: Sequence[float]) -> list[int]:
 
 
 def _with_values(column: Noisy, values: Sequence[float]) -> Noisy:
-    """A column with other numbers; the released intervals are cut to what is possible and contain them."""
+    """A column with other numbers; the released intervals are cut to what is possible and contain
+    them.
+    """
     lows = tuple(min(max(low, 0.0), value) for low, value in zip(column.lo, values, strict=True))
     highs = tuple(max(high, value, 0.0) for high, value in zip(column.hi, values, strict=True))
     return replace(

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to overlapping questions, merged by generalised least squares: each number once, with its interval.
+"""Answers to overlapping questions, merged by generalised least squares: each number once, with its
+interval.
 
     merged = session.combine(by_sex, by_sex_and_race)
 
-Each released number is a sum over the cells of a table that nobody released, plus noise with known covariances.
-The merged numbers are those that some table could have, and that are nearest to the released ones in the metric
-of the noise: the best linear unbiased estimates (Aitken 1935).
+Each released number is a sum over the cells of a table that nobody released, plus noise with known
+covariances. The merged numbers are those that some table could have, and that are nearest to the
+released ones in the metric of the noise: the best linear unbiased estimates (Aitken 1935).
 
-**Guarantee.** Post-processing: only released numbers are read. Intervals contain the exact numbers with
-probability 95 % over the noise, if all answers are about the same rows. A key may have rows with values that an
-answer does not list: the table has a cell for them, unless the key is stated to be complete.
+**Guarantee.** Post-processing: only released numbers are read. Intervals contain the exact numbers
+with probability 95 % over the noise, if all answers are about the same rows. A key may have rows
+with values that an answer does not list: the table has a cell for them, unless the key is stated to
+be complete.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def combine_answers(answers: Sequence[Answer], complete: Collection[str]) -> Ans
                 "DP107",
                 f"these answers have {len(numbers)} numbers, and at most {_MOST_NUMBERS} are merged.",
                 why="the time grows with the cube of their number.",
-                fix="combine fewer tables, such as cube['sex'] and cube['race']",
+                fix="combine smaller tables",
             )
         groups = list(dict.fromkeys(number.group for number in numbers))
         columns[name] = _merged_column(numbers, groups, keys, complete, name)
@@ -106,7 +108,9 @@ def _numbers(answer: Answer, name: str) -> list[_Number]:
     if isinstance(answer, CubeAnswer):
         shape = answer.cube_tables.shape
         if shape.axes:
-            raise _unlike_error("one has an ordered key or a hierarchy", "combine its tables: cube['sex']")
+            raise _unlike_error(
+                "one has an ordered key or a hierarchy", "combine its tables, such as  cube.total"
+            )
         sets = shape.system.sets
         largest = [one for one in sets if not any({*one} < {*other} for other in sets)]
         tables = [answer.table(*(shape.names[key] for key in some)) for some in largest]

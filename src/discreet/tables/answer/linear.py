@@ -13,8 +13,9 @@ most `beta`.
 Why it holds: noises of different draws, groups or places are independent; equal ones are the same
 coordinate and add up in the form. The tail of a sum of independent symmetric unimodal noises grows
 with the absolute weight of each (Birnbaum 1948), which is what makes the cells of `quotient_ends`
-sound. Cells of one cube have noises with covariances: their sum is a Gaussian noise, whose deviation is
-a convex function of the weights, so that between two forms it is greatest at one of them.
+sound. Cells of one cube have noises with covariances: their sum is a Gaussian noise, whose
+deviation is a convex function of the weights, so that between two forms it is greatest at one of
+them.
 """
 
 from __future__ import annotations

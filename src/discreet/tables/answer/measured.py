@@ -4,7 +4,8 @@
     MeasuredNumber    Gaussian noise on the residuals of all tables
     PooledNumber      Laplace noise on a few tables, of which the others are least-squares estimates
 
-**Guarantee.** `noisy` is what was released; all else is computed from it and from public parameters.
+**Guarantee.** `noisy` is what was released; all else is computed from it and from public
+parameters.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class MeasuredNumber:
 
 @dataclass(frozen=True, eq=False)
 class PooledNumber:
-    """Noisy tables with discrete Laplace noise of some scale each; `unit` is what one of the whole numbers
-    stands for.
+    """Noisy tables with discrete Laplace noise of some scale each; `unit` is what one of the whole
+    numbers stands for.
     """
 
     system: ResidualSystem

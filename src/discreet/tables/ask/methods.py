@@ -72,7 +72,8 @@ class QueryMethods:
     def cube(
         self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
     ) -> Query:
-        """A table for every subset of the columns, all in one release: counts, sums, means, variances.
+        """A table for every subset of the columns, all in one release: counts, sums, means,
+        variances.
 
         The tables agree with each other: every subtotal is the sum of its parts. `objective` says
         which errors are to be small: of each table ("each"), of all cells ("cells"), of the worst
@@ -83,7 +84,9 @@ class QueryMethods:
     def rollup(
         self, *columns: str | Expression, objective: str | Mapping[str | tuple[str, ...], float] = "each"
     ) -> Query:
-        """A table for all columns, for all but the last, and so on to the total, all in one release."""
+        """A table for all columns, for all but the last, and so on to the total, all in one
+        release.
+        """
         return self._query.with_grouping("ROLLUP", [columns], objective)
 
     def grouping_sets(
@@ -101,7 +104,8 @@ class QueryMethods:
         columns: Sequence[str | Expression] | None = None,
         objective: str | Mapping[str | tuple[str, ...], float] = "each",
     ) -> Query:
-        """A table for every `order` of the columns, all in one release; `order=(1, 2)` asks for both.
+        """A table for every `order` of the columns, all in one release; `order=(1, 2)` asks for
+        both.
 
         By default the columns are those whose values the description lists.
         """
@@ -113,8 +117,9 @@ class QueryMethods:
     ) -> Query:
         """Every range of an ordered column, such as the ages from 30 to 44, all in one release.
 
-        With `by` they are there for every subset of those columns too. The answer has a row for each
-        value; `answer.between(30, 44)`, `answer.cumulative()` and `answer.quantile(0.5)` are free.
+        With `by` they are there for every subset of those columns too. The answer has a row for
+        each value; `answer.between(30, 44)`, `answer.cumulative()` and `answer.quantile(0.5)` are
+        free.
         """
         return self._query.with_ordered("RANGES", column, _columns(by))
 
@@ -123,7 +128,8 @@ class QueryMethods:
         self, column: str | Expression, by: str | Expression | Sequence[str | Expression] = ()
     ) -> Query:
         """The rows up to each value of an ordered column, all in one release: the best noise for a
-        cumulative distribution and its quantiles. With `by`, also for every subset of those columns.
+        cumulative distribution and its quantiles. With `by`, also for every subset of those
+        columns.
         """
         return self._query.with_ordered("PREFIXES", column, _columns(by))
 
@@ -170,7 +176,9 @@ class QueryMethods:
     def stddev(
         self, of: str | Expression, between: Bounds | None = None, *, sample: bool = False
     ) -> AggregateQuery:
-        """The standard deviation of the population, or of a `sample`; values are clipped as in `sum`."""
+        """The standard deviation of the population, or of a `sample`; values are clipped as in
+        `sum`.
+        """
         return self.aggregate(aggregates.stddev(of, between, sample=sample))
 
     @check.arguments

@@ -93,7 +93,8 @@ class SortOrder:
 class WorkloadAxis:
     """An ordered key ("ranges", "prefixes") or the keys of a hierarchy ("tree").
 
-    `leaves` are the values of an ordered key in their order, or the paths of a hierarchy, as tuples.
+    `leaves` are the values of an ordered key in their order, or the paths of a hierarchy, as
+    tuples.
     """
 
     kind: str
@@ -105,9 +106,9 @@ class Workload:
     """The tables of a question with grouping sets: CUBE, ROLLUP, GROUPING SETS, MARGINALS, RANGES.
 
     The keys of the `axes` come first; each table is there for every level of them. `sets` has the
-    places of the other keys of each table, in increasing order, each set once. `objective` says which
-    errors are to be small: "each", "cells", "worst", or the weight of each table. `grouping` is the
-    name of the column of the answer that tells the tables apart.
+    places of the other keys of each table, in increasing order, each set once. `objective` says
+    which errors are to be small: "each", "cells", "worst", or the weight of each table. `grouping`
+    is the name of the column of the answer that tells the tables apart.
     """
 
     sets: tuple[tuple[int, ...], ...]
@@ -126,10 +127,10 @@ class Question:
     """A question about the rows of a relation.
 
     `combinations` lists the public groups if they are known jointly, as rows of a public table;
-    otherwise the groups are the product of the keys' values. `having`, `qualify`, `order` and `limit`
-    act on released numbers only. `quotients` names aggregates that a quotient or a comparison combines:
-    they get the same weights, so that the quotient is about the same rows. With a `workload` there
-    is a table for each of its sets of keys.
+    otherwise the groups are the product of the keys' values. `having`, `qualify`, `order` and
+    `limit` act on released numbers only. `quotients` names aggregates that a quotient or a
+    comparison combines: they get the same weights, so that the quotient is about the same rows.
+    With a `workload` there is a table for each of its sets of keys.
     """
 
     rows: Relation

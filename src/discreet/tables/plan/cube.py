@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUBE, ROLLUP, GROUPING SETS: the noise of many tables at once, and their release in one step.
 
-Each measured number of a row (its count, its value) is measured in the residuals of all tables, with
-noise on whole numbers (`workloads/measurement.py`). All tables follow from these.
+Each measured number of a row (its count, its value) is measured in the residuals of all tables,
+with noise on whole numbers (`workloads/measurement.py`). All tables follow from these.
 
-**Guarantee.** `CubeStage.guarantee` bounds what all tables of all measured numbers reveal together, for
-every pair of data sets that differ in one unit. It is that of a Gaussian mechanism on one long vector, or
-of discrete Laplace noise on a few of the tables.
+**Guarantee.** `CubeStage.guarantee` bounds what all tables of all measured numbers reveal together,
+for every pair of data sets that differ in one unit. It is that of a Gaussian mechanism on one long
+vector, or of discrete Laplace noise on a few of the tables.
 
-Why it holds (compile.proof.md, §§ 11 and 12): rows of one unit have weights that add up to at most `rows`
-(`RowScheme`), and the vector of a unit is longest where all of them lie in one cell, with the greatest
-values. `squared_sensitivity` is computed in fractions from the numbers that are drawn.
+Why it holds (compile.proof.md, §§ 11 and 12): rows of one unit have weights that add up to at most
+`rows` (`RowScheme`), and the vector of a unit is longest where all of them lie in one cell, with
+the greatest values. `squared_sensitivity` is computed in fractions from the numbers that are drawn.
 
-What would break it: an engine that breaks the guarantee of `data/sums.py`; a key whose public values
-were read off private rows.
+What would break it: an engine that breaks the guarantee of `data/sums.py`; a key whose public
+values were read off private rows.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from discreet.tables.plan.linear import (
     requested_columns,
 )
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
+from discreet.tables.plan.totals import undrawable_noise_error
 from discreet.tables.workloads.axes import Axis, interval_axis, tree_axis
 from discreet.tables.workloads.laplace import plan_shares
 from discreet.tables.workloads.measurement import (
@@ -142,7 +143,9 @@ class CubeStrategy:
         return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
     def pure_stage(self, epsilon: Fraction) -> CubeStage:
-        """The stage that is ε-differentially private: Laplace noise on the tables that are best measured."""
+        """The stage that is ε-differentially private: Laplace noise on the tables that are best
+        measured.
+        """
         if self.layout.axes:
             raise BadParameter(
                 "DP107",
@@ -171,12 +174,7 @@ class CubeStrategy:
                 stage = stage_at(value_bits, 1 if whole else 1 << weight_bits)
                 if stage.noise.greatest_scale <= 2.0**noise_bits:
                     return stage
-        raise BadParameter(
-            "DP102",
-            "the noise that this question needs is too large to be drawn exactly.",
-            why="with so small an epsilon and so many rows of one unit, the answer would be noise only.",
-            fix="fewer aggregates, or a greater epsilon",
-        )
+        raise undrawable_noise_error()
 
     def _gaussian_stage(self, noise: float, value_bits: int, fine: int) -> CubeStage:
         features = gaussian_layout(requested_columns(self.question.aggregates), value_bits)
@@ -191,9 +189,11 @@ class CubeStrategy:
         )
 
     def _laplace_stage(self, epsilon: Fraction, value_bits: int, fine: int) -> CubeStage:
-        """Every block of features gets the same part of ε, and every measured table its share of that.
+        """Every block of features gets the same part of ε, and every measured table its share of
+        that.
 
-        A row is in one cell of each table, so the l1 distances of tables add up (compile.proof.md, § 12).
+        A row is in one cell of each table, so the l1 distances of tables add up (compile.proof.md,
+        § 12).
         """
         contribution = self.scope.contribution
         features = laplace_layout(requested_columns(self.question.aggregates), value_bits)
@@ -225,11 +225,13 @@ def _pure_shares(system: ResidualSystem, workload: Workload) -> dict[KeySet, Fra
 def _distances(
     features: FeatureLayout, layout: Layout, contribution: Contribution, fine: int
 ) -> list[Fraction]:
-    """Bounds on the squares of how far a unit moves each feature: in units of what a row of the value 1 adds.
+    """Bounds on the squares of how far a unit moves each feature: in units of what a row of the
+    value 1 adds.
 
-    A unit is in the hull of nothing and of `rows` full rows in one cell. So a replaced unit moves from
-    one end of the hull to another: two rows with the values a and b are a² + b² - 2ab · overlap apart. In
-    features that exclude each other the two rows may have two of them: then the squares add up.
+    A unit is in the hull of nothing and of `rows` full rows in one cell. So a replaced unit moves
+    from one end of the hull to another: two rows with the values a and b are a² + b² - 2ab ·
+    overlap apart. In features that exclude each other the two rows may have two of them: then the
+    squares add up.
     """
     overlaps = (Fraction(least_overlap(layout)), Fraction(1))
     alone = {place for places in features.exclusive if len(places) == 1 for place in places}
@@ -247,7 +249,9 @@ def _distances(
 def _measurements(
     features: FeatureLayout, layout: Layout, distances: Sequence[Fraction], noise: float
 ) -> tuple[Measurement, ...]:
-    """A measurement of each feature, with its share of the precision; all of them cost what is stated."""
+    """A measurement of each feature, with its share of the precision; all of them cost what is
+    stated.
+    """
     total = sum(max(features.shares[place] for place in places) for places in features.exclusive)
     lengths = [
         float(noise) * math.sqrt(distance) * math.sqrt(total / share)
@@ -326,7 +330,9 @@ class CubeStage:
             yield {name: estimate.noisy(sums) for name, estimate in self.estimates(keys, spans).items()}
 
     def estimates(self, keys: KeySet, spans: tuple[Span, ...] | None = None) -> dict[str, ColumnEstimate]:
-        """How each aggregate is read off the numbers of one table, over all values of the axes or a span."""
+        """How each aggregate is read off the numbers of one table, over all values of the axes or a
+        span.
+        """
         everything = tuple((0, axis.leaves) for axis in self.strategy.layout.axes)
         noise = self.noise.joint(keys, everything if spans is None else spans)
         rows = self.strategy.scope.contribution.one_row_per_unit
@@ -376,7 +382,9 @@ class CubeStage:
         return greatest
 
     def expected_errors(self) -> dict[str, float]:
-        """The root mean square over all rows of the axes and tables of the margin of error of each column."""
+        """The root mean square over all rows of the axes and tables of the margin of error of each
+        column.
+        """
         squares: dict[str, list[float]] = {}
         for estimates in self.shown_estimates():
             for name, estimate in estimates.items():
@@ -411,7 +419,8 @@ def _noise_text(word: str) -> str:
 def cube_answer(tables: CubeTables, question: Question, answer: Answer) -> CubeAnswer:
     """The long table of all tables that were asked for; `answer` has the notes and the guarantee.
 
-    Its columns are those that a question can name: the keys, the name of the table, GROUPING of each key.
+    Its columns are those that a question can name: the keys, the name of the table, GROUPING of
+    each key.
     """
     workload = question.workload
     assert workload is not None
@@ -444,7 +453,8 @@ def _released_names(question: Question) -> set[str]:
 
 
 def place_cells(shape: CubeShape, exact: ExactSums) -> list[tuple[int, ...] | None]:
-    """For each group of an engine the number of its leaf on each axis and of the value of each category.
+    """For each group of an engine the number of its leaf on each axis and of the value of each
+    category.
 
     None for a group that is in no table, such as a place that the hierarchy does not know.
     """
@@ -465,7 +475,9 @@ def place_cells(shape: CubeShape, exact: ExactSums) -> list[tuple[int, ...] | No
 def sparse_table(
     exact: ExactSums, places: Sequence[tuple[int, ...] | None], feature: int, width: int
 ) -> SparseTable:
-    """The sums of one feature over the cells that have rows; `width` is the number of axes and categories."""
+    """The sums of one feature over the cells that have rows; `width` is the number of axes and
+    categories.
+    """
     pairs = zip(places, exact.values(), strict=True)
     cells = [(place, sums[feature]) for place, sums in pairs if place is not None]
     totals = [total for _, total in cells]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The noise of the tables of a cube: Gaussian noise on all residuals, or Laplace noise on some tables.
+"""The noise of the tables of a cube: Gaussian noise on all residuals, or Laplace noise on some
+tables.
 
-**Guarantee.** `draw` adds noise of the scales that are stated here to whole numbers, and `joint` describes the
-noise of an estimate that follows from them.
+**Guarantee.** `draw` adds noise of the scales that are stated here to whole numbers, and `joint`
+describes the noise of an estimate that follows from them.
 """
 
 from __future__ import annotations

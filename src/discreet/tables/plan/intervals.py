@@ -159,7 +159,8 @@ class TableNoise:
 
 @dataclass(frozen=True)
 class PooledNoise:
-    """Sums of many discrete Laplace noises, as on the cells of a table that is a least-squares estimate.
+    """Sums of many discrete Laplace noises, as on the cells of a table that is a least-squares
+    estimate.
 
     `terms` are, for each coordinate, the scales of the noises times their coefficients, the
     coefficients, and how many noises have them.
@@ -181,8 +182,8 @@ class PooledNoise:
     def half_widths(self, coefficients: Mapping[int, Floats], beta: float) -> Floats:
         """The same for many forms, given by the absolute coefficients of each coordinate.
 
-        The bound grows in proportion to all coefficients, and with each of them. So each is rounded up
-        to a step of the greatest one, and bounds of equal steps are computed once.
+        The bound grows in proportion to all coefficients, and with each of them. So each is rounded
+        up to a step of the greatest one, and bounds of equal steps are computed once.
         """
         places = tuple(coefficients)
         weights = np.stack(np.broadcast_arrays(*(coefficients[at] for at in places)), axis=-1)

@@ -23,6 +23,7 @@ from discreet.privacy.show import least_epsilon, point, short
 from discreet.privacy.wire import from_json, read_list, read_text, read_texts, read_versioned, write_versioned
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.sums import MassScheme, NormScheme
+from discreet.tables.data.types import TEXT
 from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
@@ -185,7 +186,7 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """The notes on the noise and on the contribution bound, with the bias that it causes."""
     contribution = mechanism.scope.contribution
-    notes = list(_noise_notes(mechanism))
+    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism)]
     if contribution.one_row_per_unit:
         return tuple(notes)
     unit = contribution.unit.protects
@@ -216,6 +217,22 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
             "one, unless others have them too, so the number may be too low. The intervals do not include this bias."
         )
     return tuple(notes)
+
+
+def _left_out_notes(mechanism: TableMechanism) -> Iterator[str]:
+    """A note where rows may be in none of the tables of a cube, because of the value of one key."""
+    if mechanism.question.workload is None:
+        return
+    names = [
+        key.name
+        for key in mechanism.question.keys
+        if None not in (key.values or ()) and (key.of.type.null or key.of.type.kind == TEXT)
+    ]
+    if names:
+        yield (
+            f"Rows with NULL or a value that is not listed in {', '.join(names)} are in none of the tables, so that all of "
+            "them agree. COALESCE makes a value of NULL."
+        )
 
 
 def _effects(aggregates: list[Aggregate]) -> str:

@@ -50,7 +50,14 @@ from discreet.tables.plan.linear import (
 )
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
 
-__all__ = ["DOWN_WEIGHTED", "Totals", "TotalsStrategy", "gaussian_totals", "laplace_totals"]
+__all__ = [
+    "DOWN_WEIGHTED",
+    "Totals",
+    "TotalsStrategy",
+    "gaussian_totals",
+    "laplace_totals",
+    "undrawable_noise_error",
+]
 
 #: The aggregates that down-weighted rows make too small. All others are quotients or choices.
 DOWN_WEIGHTED = frozenset({"count", "count_of", "sum", "units"})
@@ -295,7 +302,12 @@ def _finest(contribution: Contribution, draft_at: Callable[[int, int], _Draft]) 
             draft = draft_at(value_bits, 1 if contribution.one_row_per_unit else 1 << weight_bits)
             if draft.size <= 2.0**noise_bits:
                 return draft
-    raise BadParameter(
+    raise undrawable_noise_error()
+
+
+def undrawable_noise_error() -> BadParameter:
+    """The refusal of noise that is too large to be drawn exactly."""
+    return BadParameter(
         "DP102",
         "the noise that this question needs is too large to be drawn exactly.",
         why="with so small an epsilon and so many rows of one unit, the answer would be noise only.",

@@ -44,14 +44,17 @@ def _cliques(sizes: Sequence[int], tables: Iterable[KeySet]) -> list[KeySet]:
     for keys in tables:
         for key in keys:
             near[key].update(keys)
+    cells = {key: math.prod(sizes[other] for other in clique) for key, clique in near.items()}
     cliques: list[KeySet] = []
     while near:
-        key = min(near, key=lambda key: (math.prod(sizes[other] for other in near[key]), key))
+        key = min(cells, key=lambda key: (cells[key], key))
         clique = near.pop(key)
+        del cells[key]
         if not any(clique <= set(other) for other in cliques):
             cliques.append(tuple(sorted(clique)))
         for other in clique - {key}:
             near[other] = (near[other] | clique) - {key}
+            cells[other] = math.prod(sizes[each] for each in near[other])
     return cliques
 
 

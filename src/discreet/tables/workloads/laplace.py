@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many tables under a pure ε: which of them to measure with Laplace noise, and how the others follow.
+"""Many tables under a pure ε: which of them to measure with Laplace noise, and how the others
+follow.
 
-A row is in one cell of each measured table, so that its costs ε_B add up. The estimates are those of least squares: with noise of
-variance v_B on each cell of B, the residual of S is known with the precision π_S = Σ 1 / (v_B n_B) over the measured tables B
-that contain S, which is that of noise of variance σ_S² = 1 / (n_S π_S).
+A row is in one cell of each measured table, so that its costs ε_B add up. The estimates are those
+of least squares: with noise of variance v_B on each cell of B, the residual of S is known with the
+precision π_S = Σ 1 / (v_B n_B) over the measured tables B that contain S, which is that of noise of
+variance σ_S² = 1 / (n_S π_S).
 
-Measuring the residuals themselves costs more here: one row moves that of S by Π 2 (1 - 1/n) in the l1 norm, not by less than one.
+Measuring the residuals themselves costs more here: one row moves that of S by Π 2 (1 - 1/n) in the
+l1 norm, not by less than one.
 
-The shares are searched for from several starts. The problem is not convex, and privacy does not depend on the outcome.
+The shares are searched for from several starts. The problem is not convex, and privacy does not
+depend on the outcome.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ def pooled_noise(system: ResidualSystem, measured: Mapping[KeySet, float]) -> di
 def pooled_residuals(
     system: ResidualSystem, tables: Mapping[KeySet, Floats], measured: Mapping[KeySet, float]
 ) -> dict[KeySet, Floats]:
-    """The least-squares residuals from noisy tables: means of what each of them says, weighted by 1 / (v_B n_B)."""
+    """The least-squares residuals from noisy tables: means of what each of them says, weighted by 1
+    / (v_B n_B).
+    """
     sums: dict[KeySet, Floats] = {}
     totals: dict[KeySet, float] = {}
     for keys, table in tables.items():
@@ -69,10 +75,11 @@ def pooled_residuals(
 def cell_coefficients(
     system: ResidualSystem, measured: Mapping[KeySet, float], keys: KeySet
 ) -> list[tuple[KeySet, float, int]]:
-    """The absolute coefficients of the cells of the measured tables in the estimate of a cell of a table.
+    """The absolute coefficients of the cells of the measured tables in the estimate of a cell of a
+    table.
 
-    Each comes with the measured table and with the number of its cells that have this coefficient. It depends
-    on the keys in which the two cells agree.
+    Each comes with the measured table and with the number of its cells that have this coefficient.
+    It depends on the keys in which the two cells agree.
     """
     free = system.free_keys(keys)
     weights = {

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of a table of whole numbers, with the noise of each number, and how far one row moves it.
+"""What is measured of a table of whole numbers, with the noise of each number, and how far one row
+moves it.
 
-For each set S of categories: f_S · (⊗ axes) ⊗ (n I - J over S), applied to the table summed over the other categories, plus
-independent rounded Gaussian noise of scale γ_S. The factors make the residuals whole numbers, so that nothing is rounded before
-the noise is added.
+For each set S of categories: f_S · (⊗ axes) ⊗ (n I - J over S), applied to the table summed over
+the other categories, plus independent rounded Gaussian noise of scale γ_S. The factors make the
+residuals whole numbers, so that nothing is rounded before the noise is added.
 
-**Guarantee.** `Measurement.squared_length` is the greatest Σ ‖shift‖² / γ² that one row of the value 1 causes, rounded up. It is
-the same for every cell of the categories, and attained (compile.proof.md, § 11).
+**Guarantee.** `Measurement.squared_length` is the greatest Σ ‖shift‖² / γ² that one row of the
+value 1 causes, rounded up. It is the same for every cell of the categories, and attained
+(compile.proof.md, § 11).
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _MOST_STEPS = 1 << 26
 
 @dataclass(frozen=True)
 class SparseTable:
-    """The cells of a table that are not zero: the number of the value of each key, and a whole number of each cell.
+    """The cells of a table that are not zero: the number of the value of each key, and a whole
+    number of each cell.
 
     The columns of `places` are the axes first, and then the categories.
     """
@@ -59,7 +62,9 @@ class SparseTable:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The axes and the categories of a workload, and the variances σ_S² of its residuals at a cost of one sensitivity."""
+    """The axes and the categories of a workload, and the variances σ_S² of its residuals at a cost
+    of one sensitivity.
+    """
 
     axes: tuple[Axis, ...]
     system: ResidualSystem
@@ -98,7 +103,8 @@ class Layout:
             yield keys, np.asarray(multipliers[keys] * system.center(block, keys, depth), kind)
 
     def _tables(self, cells: SparseTable, reach: int) -> Iterator[tuple[KeySet, Any]]:
-        """The exact table of each set of categories over all values of the axes; the larger sets first.
+        """The exact table of each set of categories over all values of the axes; the larger sets
+        first.
 
         A table that is contained in one that is known is summed from it.
         """
@@ -115,7 +121,9 @@ class Layout:
             yield keys, known[keys]
 
     def estimate(self, noisy: Floats, keys: KeySet, multiplier: int, first: int = 0) -> Floats:
-        """The residual of a set, from what was measured of it; the values of the axes stand from axis `first` on."""
+        """The residual of a set, from what was measured of it; the values of the axes stand from
+        axis `first` on.
+        """
         for place, axis in enumerate(self.axes, first):
             noisy = np.moveaxis(axis.estimate(np.moveaxis(noisy, place, 0)), 0, place)
         depth = first + len(self.axes)
@@ -156,7 +164,9 @@ class Measurement:
         return Fraction(total, 2**_PRECISION)
 
     def variances(self) -> dict[KeySet, float]:
-        """The variance of the noise on each cell of Q_S x, for measurements along the axes of length one."""
+        """The variance of the noise on each cell of Q_S x, for measurements along the axes of
+        length one.
+        """
         system = self.layout.system
         return {
             keys: (scale / (self.multipliers[keys] * system.cells(keys))) ** 2
@@ -164,7 +174,9 @@ class Measurement:
         }
 
     def roundings(self) -> dict[KeySet, float]:
-        """How much rounding the noise to whole numbers moves a cell of each residual, at most: half of an l1 norm."""
+        """How much rounding the noise to whole numbers moves a cell of each residual, at most: half
+        of an l1 norm.
+        """
         system = self.layout.system
         return {
             keys: 0.5
@@ -214,9 +226,11 @@ def measurement_at(layout: Layout, length: Fraction | float) -> Measurement:
 
 
 def least_overlap(layout: Layout) -> float:
-    """At most the product of what two rows in any two cells add, where that of one row with itself is 1.
+    """At most the product of what two rows in any two cells add, where that of one row with itself
+    is 1.
 
-    With two rows that agree in the keys T alone it is Σ_S Π_{S∩T} (1 - 1/n) Π_{S-T} (-1/n) / σ_S², times that of the axes.
+    With two rows that agree in the keys T alone it is Σ_S Π_{S∩T} (1 - 1/n) Π_{S-T} (-1/n) / σ_S²,
+    times that of the axes.
     """
     least = _least_agreement(layout)
     ends = [(axis.least_product / axis.squared_length, 1.0) for axis in layout.axes]
@@ -225,7 +239,9 @@ def least_overlap(layout: Layout) -> float:
 
 
 def _least_agreement(layout: Layout) -> float:
-    """The least value over all T; beyond a few million steps the sum of the least value of each set."""
+    """The least value over all T; beyond a few million steps the sum of the least value of each
+    set.
+    """
     system = layout.system
     used = sorted({key for keys in system.residuals for key in keys})
     steps = sum(len(keys) for keys in system.residuals) << len(used)

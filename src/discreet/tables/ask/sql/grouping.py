@@ -71,7 +71,7 @@ def axis_of(node: exp.Expression) -> tuple[str, exp.Expression] | None:
             "DP704",
             f"{node_text(node)} needs one key.",
             "ranges are those of one ordered key.",
-            f"GROUP BY {name_of(node)}(age)",
+            f"GROUP BY {name_of(node)}({node_text(arguments[0]) if arguments else 'age'})",
         )
     return _ORDERED[name_of(node)], arguments[0]
 
@@ -120,13 +120,6 @@ def _element_sets(node: exp.Expression) -> list[NodeSet]:
         return [_join(some) for size in range(len(parts), -1, -1) for some in combinations(parts, size)]
     if name_of(node) == _MARGINALS:
         return _marginals(node)
-    if name_of(node) in _ORDERED:
-        raise question_error(
-            "DP704",
-            f"{node_text(node)} stands inside another grouping.",
-            "an ordered key is crossed with all tables of the question.",
-            f"GROUP BY {node_text(node)}, CUBE (…)",
-        )
     return [_keys_of(node)]
 
 
@@ -148,6 +141,13 @@ def _keys_of(node: exp.Expression) -> NodeSet:
         return _join(map(_keys_of, require_only(node, "expressions").expressions))
     if isinstance(node, exp.Paren):
         return _keys_of(require_only(node, "this").this)
+    if name_of(node) in _ORDERED:
+        raise question_error(
+            "DP704",
+            f"{node_text(node)} stands inside another grouping.",
+            "an ordered key is crossed with all tables of the question.",
+            f"GROUP BY {node_text(node)}, CUBE (…)",
+        )
     return (node,)
 
 
@@ -215,7 +215,9 @@ def check_workload(workload: Workload, keys: Sequence[Key], kinds: Mapping[str, 
 def objective_of(
     written: object, place_of: Callable[[str], int]
 ) -> str | tuple[tuple[tuple[int, ...], float], ...]:
-    """The objective that WITH ( objective = '…' ) states: a word, or weights such as 'sex: 5; race, sex: 1'."""
+    """The objective that WITH ( objective = '…' ) states: a word, or weights such as 'sex: 5; race,
+    sex: 1'.
+    """
     if written in _OBJECTIVES:
         return str(written)
     weights: dict[tuple[int, ...], float] = {}

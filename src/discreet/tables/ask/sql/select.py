@@ -249,7 +249,7 @@ def _leaves(kind: str, keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple
             "DP704",
             f"the values of {ordered.name} are not public.",
             "every range of public values is released, whether it has rows or not.",
-            f"state the bounds of {ordered.name} in the description, or BUCKET({ordered.name}, 0, 10, 20)",
+            f"state its bounds in the description, or  WHERE {ordered.name} BETWEEN … AND …",
         )
     return tuple(sorted_groups({(value,) for value in values}))
 
