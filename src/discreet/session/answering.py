@@ -8,23 +8,26 @@ what the steps before the refusal cost; the error says so.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import OverBudget, RefusedQuestion, UnsupportedGuarantee
 from discreet.session.account import COST_OF_ANSWER, SettledAnswer, adding_spent, refuse_not_drawn
-from discreet.session.compiler import QuestionCompiler, answer_from
+from discreet.session.compiler import QuestionCompiler, answer_from, tenth
 from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
-from discreet.session.validate import OWN_KEYS
+from discreet.session.suggestions import draw_histograms, with_cut_off_notes
+from discreet.session.validate import OWN_KEYS, spend_of
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
+from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
     from discreet.tables.plan.steps import TwoSteps
 
-__all__ = ["answer_at", "answer_by_error", "spend_for_error"]
+__all__ = ["answer_at", "answer_by_error", "choose_bounds", "spend_for_error"]
 
 #: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
 _PILOT_EPSILON = 0.05
@@ -60,7 +63,31 @@ def answer_at(
             # By now at_most may have been chosen.
             compile_at = partial(compiler.compile, question, bound=compiler.bound_or_assumed()[0])
             raise propose_smaller_cost(refusal, compiler.account, spend, compile_at) from None
-    return answer_from(settled)
+    return with_cut_off_notes(compiler, question, answer_from(settled))
+
+
+def choose_bounds(
+    compiler: QuestionCompiler,
+    asked: Question,
+    assumed: Dataset,
+    needed: Mapping[str, Sequence[str]],
+    cost: dict[str, Any],
+) -> None:
+    """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused.
+
+    `asked` was parsed for the data set `assumed`, which assumes those bounds. For a question that is asked by its error
+    they cost as much as its first steps may.
+    """
+    checking = replace(compiler, data=assumed)
+    bound, epsilon = checking.bound_or_assumed()[0], _PILOT_EPSILON
+    if "error" in cost:
+        checking.least_spend(asked, bound, **cost)
+    else:
+        spend = spend_of(cost)
+        checking.compile(asked, spend, bound)
+        epsilon = tenth(spend)
+    for table, columns in needed.items():
+        draw_histograms(compiler, table, columns, epsilon / len(needed))
 
 
 def answer_by_error(
@@ -77,7 +104,8 @@ def answer_by_error(
     entry = compiler.account.find(key, text, None)
     if entry is not None:
         refuse_not_drawn(entry.answer)
-        return answer_from(SettledAnswer(entry.answer, entry.receipt))
+        stored = answer_from(SettledAnswer(entry.answer, entry.receipt))
+        return with_cut_off_notes(compiler, question, stored)
     from discreet.tables.answer.arrange import arrange
     from discreet.tables.plan.steps import LastStep
 

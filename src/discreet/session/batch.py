@@ -18,6 +18,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import adding_spent
 from discreet.session.compiler import QuestionCompiler, answer_from
+from discreet.session.suggestions import with_cut_off_notes
 from discreet.session.validate import check_key, question_of, spend_of
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
@@ -44,7 +45,10 @@ def release_batch(
     ]
     with adding_spent(before):
         settled = compiler.account.settle(pending, compiler.data.ready, compiled=True, spent=_COST_OF_BATCH)
-    return {key: answer_from(answer) for key, answer in zip(spends, settled, strict=True)}
+    return {
+        key: with_cut_off_notes(compiler, question, answer_from(answer))
+        for (key, (question, _)), answer in zip(spends.items(), settled, strict=True)
+    }
 
 
 def _check_pairs(questions: object) -> Mapping[str, tuple[object, Mapping[str, Any]]]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.tables.plan.compile import TableMechanism
     from discreet.tables.plan.steps import TwoSteps
 
-#: The key under which the choice of at_most="auto" is stored.
-_BOUND_KEY = f"{OWN_KEYS}at_most"
 #: The at_most that previews assume before it is chosen.
 _ASSUMED_BOUND = 10
 
@@ -118,16 +116,19 @@ class QuestionCompiler:
             return None
         from discreet.tables.plan.cap import CapMechanism
 
-        tenth = _tenth(spend)
-        return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))
+        epsilon = tenth(spend)
+        return CapMechanism(self.data, epsilon=epsilon, noise=1 / (10 * epsilon))
 
     @property
     def _bound_key(self) -> str:
+        return self.own_key("at_most")
+
+    def own_key(self, name: str) -> str:
         """One choice for all; but where allocations are reserved, nobody may see what only another
         has paid for.
         """
         ledger = self.account.ledger
-        key = _BOUND_KEY if ledger.dataset is not None else f"{_BOUND_KEY} of {self.data.name}"
+        key = f"{OWN_KEYS}{name}" if ledger.dataset is not None else f"{OWN_KEYS}{name} of {self.data.name}"
         allocated = allocated_limit(ledger.limit)
         if allocated is None or not allocated.reserved:
             return key
@@ -146,6 +147,6 @@ def answer_from(settled: SettledAnswer) -> Answer:
     return answer.with_receipt(settled.receipt, notes=notes)
 
 
-def _tenth(spend: Spend) -> float:
+def tenth(spend: Spend) -> float:
     """A tenth of what the first question costs."""
     return float(f"{spend.size / 10:.6g}")

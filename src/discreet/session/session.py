@@ -22,11 +22,22 @@ from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import (
     SessionAccount,
+    adding_spent,
 )
-from discreet.session.answering import answer_at, answer_by_error, spend_for_error
+from discreet.session.answering import answer_at, answer_by_error, choose_bounds, spend_for_error
 from discreet.session.compiler import QuestionCompiler
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.stream_methods import StreamMethods
+from discreet.session.suggestions import (
+    cut_off,
+    needed_columns,
+    refuse_unchosen,
+    suggest,
+    unchosen_columns,
+    unchosen_note,
+    with_assumed_bounds,
+    with_chosen_bounds,
+)
 from discreet.session.validate import (
     Askable,
     QuestionCost,
@@ -48,6 +59,8 @@ from discreet.tables.plan.spend import Spend
 if TYPE_CHECKING:
     from discreet.tables.ask.query import Query
     from discreet.tables.ask.sql import ParsedQuestion
+    from discreet.tables.plan.explain import ErrorExplanation
+    from discreet.tables.plan.suggest import BoundsSuggestion
     from discreet.tables.synthetic.columns import Bins
     from discreet.tables.synthetic.copy import SyntheticCopy
 
@@ -62,7 +75,9 @@ _QUESTION_MODULES = (
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
+    "discreet.tables.plan.explain",
     "discreet.tables.plan.steps",
+    "discreet.tables.plan.suggest",
 )
 
 
@@ -124,6 +139,7 @@ class Session(StreamMethods):
             )
         self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
         self._compiler = QuestionCompiler(data, self._account)
+        self._take_chosen_bounds()
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -162,14 +178,20 @@ class Session(StreamMethods):
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        asked = _parse(text, self.data, parameters)
         stated = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
+        asked, assumed, needed = self._parse_assuming(text, parameters)
         cost: dict[str, Any] = {**asked.options, **stated}
         if asked.explain:
             raise _explain_error(asked.question, cost)
-        return self.release(asked.question, key=key, **cost)
+        if not needed:
+            return self.release(asked.question, key=key, **cost)
+        choose_bounds(self._compiler, asked.question, assumed, needed, cost)
+        self._take_chosen_bounds()
+        with adding_spent("what choosing bounds cost"):
+            refuse_unchosen(self.data, needed)
+            return self.release(_parse(text, self.data, parameters).question, key=key, **cost)
 
     @overload
     def release(self, question: Mechanism, data: object, *, key: str | None = None) -> Release: ...
@@ -336,8 +358,9 @@ class Session(StreamMethods):
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
         cost: dict[str, Any] = {**stated}
+        needed: Mapping[str, Sequence[str]] = {}
         if isinstance(question, str):
-            parsed = _parse(question, self.data, parameters)
+            parsed, _, needed = self._parse_assuming(question, parameters)
             asked, cost = parsed.question, {**parsed.options, **stated}
         else:
             asked = question_of(question)
@@ -348,8 +371,44 @@ class Session(StreamMethods):
         mechanism = self._compiler.compile(asked, spend, bound)
         preview = mechanism.preview()
         closing = self._account.closing_notes(mechanism.guarantee)
-        notes = [note for note in (first, assumed, *closing) if note]
+        notes = [note for note in (first, assumed, unchosen_note(needed), *closing) if note]
         return replace(preview, notes=(*notes, *preview.notes))
+
+    @check.arguments
+    def explain_error(
+        self,
+        question: Askable | str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        answer: Answer | None = None,
+        parameters: Sequence[Value] = (),
+    ) -> ErrorExplanation:
+        """How much of the error of a question is noise, contribution bound, clipping and suppression; and which changes
+        would halve it, with the new margin beside the old.
+
+        What the bounds cut off is known after `suggest_bounds`. With the `answer` to the question it is stated in its units.
+
+        **Guarantee.** No row is read and nothing is spent.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> explanation = session.explain_error("SELECT COUNT(*) FROM adult", epsilon=0.1)
+        >>> str(explanation.rewrites[0])
+        'epsilon=0.2: count ±15 instead of ±30'
+        """
+        from discreet.tables.plan.explain import explain_error
+
+        spend = spend_of(question_cost(epsilon=epsilon, delta=delta, rho=rho))
+        asked = (
+            self._parse_assuming(question, parameters)[0].question
+            if isinstance(question, str)
+            else question_of(question)
+        )
+        mechanism = self._compiler.compile(asked, spend, self._compiler.bound_or_assumed()[0])
+        return explain_error(mechanism, cut_off(self._compiler, asked), answer)
 
     @check.arguments
     def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
@@ -393,6 +452,30 @@ class Session(StreamMethods):
         """
         mechanism = self._compiler.bound_mechanism(Spend(epsilon, delta, rho))
         return None if mechanism is None else mechanism.guarantee
+
+    @check.arguments
+    @at_response_time
+    def suggest_bounds(
+        self, table: str | None = None, columns: Sequence[str] = (), *, epsilon: float
+    ) -> BoundsSuggestion:
+        """Bounds with about the least error for a private table, and how much the declared ones cut off.
+
+        The number of rows of a unit and, for each of `columns`, its greatest and its least value are counted in noisy
+        histograms. `at_most` and the bounds are those at which bias and the noise of later questions at this ε are about
+        equal. Later answers note the shares of rows and of values that the declared bounds cut off.
+
+        **Guarantee.** All histograms together cost ε, and are charged before they are drawn. Each is paid once: what the ledger
+        has is shown again for nothing, and what is missing costs the whole ε.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.suggest_bounds("adult", ["age"], epsilon=0.1).at_most
+        1
+        """
+        suggestion = suggest(self._compiler, table, columns, epsilon)
+        self._take_chosen_bounds()
+        return suggestion
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
@@ -489,6 +572,29 @@ class Session(StreamMethods):
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise Ledger.no_copies()
+
+    # --- bounds="auto" -------------------------------------------------------------------------------
+
+    def _take_chosen_bounds(self) -> None:
+        """Describe the columns with bounds="auto" by the bounds that the ledger has."""
+        self.data = with_chosen_bounds(self._compiler)
+        self._compiler = replace(self._compiler, data=self.data)
+
+    def _parse_assuming(
+        self, text: object, parameters: Sequence[Value]
+    ) -> tuple[ParsedQuestion, Dataset, Mapping[str, Sequence[str]]]:
+        """A question, the data set that it was parsed for, and the columns whose bounds that assumes."""
+        try:
+            return _parse(text, self.data, parameters), self.data, {}
+        except BadParameter:
+            if not unchosen_columns(self.data):
+                raise
+            assumed = with_assumed_bounds(self.data)
+            parsed = _parse(text, assumed, parameters)
+            needed = needed_columns(self.data, parsed.question)
+            if not needed:
+                raise
+        return parsed, assumed, needed
 
 
 def _import_question_modules() -> None:

@@ -109,7 +109,7 @@ def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
 def column(
     kind: str | None = None,
     *,
-    bounds: tuple[Bound, Bound] | None = None,
+    bounds: tuple[Bound, Bound] | Literal["auto"] | None = None,
     values: Collection[Value] | None = None,
     places: int | None = None,
     source: str | None = None,
@@ -117,7 +117,8 @@ def column(
 ) -> Column:
     """The public description of a column, for `columns` of `dp.open`.
 
-    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are
+    `kind` may be left out if the schema has it. Values outside `bounds` are clipped; "auto" chooses
+    them privately, at a tenth of the cost of the first question that needs them. `values` are
     the categories that can be groups. `places` sets the grid of a real column, `source` says where
     the knowledge comes from, and `null=False` drops rows with NULL.
 

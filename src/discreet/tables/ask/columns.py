@@ -285,7 +285,9 @@ def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParamet
         "DP104",
         f"{wanted} needs bounds, and none are declared.",
         why="without bounds one person could change the answer without limit, so no finite noise would be enough.",
-        fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {clamped}",
+        fix=f'session.suggest_bounds("{table.of or table.name}", ["{name}"], epsilon=0.05)   chooses them; or write  {clamped}'
+        if column.auto
+        else f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {clamped}",
     )
 
 

@@ -35,7 +35,8 @@ _LINK_KINDS = {"integer", "text", "date"}
 class Column:
     """The public description of a column, made by `dp.column`.
 
-    `bounds` are two numbers, dates or moments; values beyond them are clipped. `values` are the
+    `bounds` are two numbers, dates or moments; values beyond them are clipped. Where a number has the
+    bounds "auto", a session chooses them privately, and `auto` says so. `values` are the
     categories that can be groups. `source` says where this knowledge comes from. `places` sets the
     grid: values are rounded to multiples of 2**-places. The kind "" means the kind of the schema.
 
@@ -55,9 +56,21 @@ class Column:
     source: str | None = None
     # False drops rows with NULL in this column.
     null: bool = True
+    # Bounds are chosen privately by a session.
+    auto: bool = False
 
     def __post_init__(self) -> None:
         where = f"[columns.{self.name}]" if self.name else "column(…)"
+        if isinstance(self.bounds, str) and self.bounds == "auto":
+            object.__setattr__(self, "bounds", None)
+            object.__setattr__(self, "auto", True)
+        if self.auto and self.kind and rules.kind_of(where, self.kind) not in rules.NUMBERS:
+            raise rules.description_error(
+                where,
+                f'bounds = "auto" is for numbers, not for the type {self.kind}.',
+                "state the values or dates that are possible",
+                "what dates and texts are possible is known without the data.",
+            )
         rules.truth_of(f"{where} null", self.null)
         if self.source is not None:
             rules.word_of(f"{where} source", self.source)

@@ -56,7 +56,9 @@ def _plain_bounds(bounds: object) -> object:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    bounds = None if column.bounds is None else [_plain(end) for end in column.bounds]
+    bounds: object = None if column.bounds is None else [_plain(end) for end in column.bounds]
+    # What a session chose is in its ledger; the description stays as it was.
+    bounds = "auto" if column.auto else bounds
     values = None if column.values is None else len(column.values)
     return {
         "kind": column.kind,
@@ -152,7 +154,11 @@ def missing(data: DescribedTables) -> list[str]:
     """What is missing in the description, in sentences."""
     private = [table for table in data.tables.values() if table.private]
     columns = [(table, column) for table in private for column in table.columns.values()]
-    unbounded = [c.name for t, c in columns if c.kind in _BOUNDED and c.bounds is None and c.name != t.unit]
+    unbounded = [
+        c.name
+        for t, c in columns
+        if c.kind in _BOUNDED and c.bounds is None and not c.auto and c.name != t.unit
+    ]
     unsourced = [c.name for _, c in columns if (c.bounds or c.values) and not c.source]
     unusable = [c.name for t, c in columns if c.kind == "other" and c.name != t.unit]
     lines = []
@@ -181,6 +187,8 @@ def _row(table: Table, column: Column) -> tuple[str, str, str, str]:
 def _known_facts(table: Table, column: Column) -> Iterator[str]:
     if column.name == table.unit:
         yield "privacy unit"
+    if column.auto:
+        yield "bounds chosen privately"
     if column.bounds is not None:
         yield f"{column.bounds[0]} … {column.bounds[1]}"
     if column.values is not None:

@@ -302,7 +302,7 @@ def _table_lines(table: Table, section: str, unit: str) -> list[str]:
         lines += [
             f"{name} = {value_text(value)}"
             for name, value in (
-                ("bounds", column.bounds),
+                ("bounds", "auto" if column.auto else column.bounds),
                 ("values", column.values),
                 ("places", column.places),
                 ("source", column.source),

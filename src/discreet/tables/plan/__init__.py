@@ -8,8 +8,9 @@
     totals.py, linear.py, estimate.py, intervals.py   noisy sums, and the numbers and intervals made of them
     distinct.py, ranks.py, brackets.py, modes.py      numbers of units, quantiles, modes
     selection.py                      groups with private keys
-    cap.py                            at_most="auto"
+    cap.py, suggest.py                at_most="auto"; bounds chosen privately, and what they cut off
     accuracy.py, steps.py, preview.py from an error to a cost, and back
+    explain.py                        where an error comes from
 
 Imports `data`, `ask` and `answer`. The engine that counts is handed in with the data set.
 """
