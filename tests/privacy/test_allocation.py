@@ -154,6 +154,8 @@ def test_refusals() -> None:
         privacy.gaussian(1.0, relation="replace"),
         privacy.parallel(step, privacy.laplace(1.0)),
         privacy.concentrated(0.1),
+        step.sampled(0.1, scheme="without-replacement"),
+        privacy.truncated_batches(1.0, 0.1, 20, 100),
     ):
         with pytest.raises(UnsupportedGuarantee, match="allocated"):
             guarantee.allocated(10)

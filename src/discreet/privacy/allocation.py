@@ -28,9 +28,10 @@ from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy import averages, families
 from discreet.privacy.bag import BagItem
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
+from discreet.privacy.mixtures import TruncatedBatchesGuarantee
 from discreet.privacy.pairs import Pair
 from discreet.privacy.primitives import Primitive
-from discreet.privacy.sampling import base_witness, pairs_of
+from discreet.privacy.sampling import SampledGuarantee, base_witness, pairs_of
 from discreet.privacy.unit import Unit
 
 #: With more steps than this rounding errors, which grow with their number, would be felt.
@@ -153,6 +154,12 @@ def allocate(inner: Guarantee, steps: int, times: int) -> Guarantee:
             why="the theorem needs one worst pair of answers, and each part has its own.",
             fix=f"allocate each part:  parallel(a.allocated(steps={steps}), b.allocated(steps={steps})).",
         )
+    if any(_counts_records(part) for bag in inner.bags() for part, _ in bag):
+        raise _no_theorem_error(
+            "batches of a public size cannot be allocated.",
+            why="how many records take part in a run is secret, and their theorem needs that number.",
+            fix="state the mechanism without its batches, for example gaussian(noise=…), and allocate that.",
+        )
     if not pairs_of(inner):
         raise _no_theorem_error(
             "a guarantee of which only a Rényi curve is known cannot be allocated.",
@@ -162,6 +169,13 @@ def allocate(inner: Guarantee, steps: int, times: int) -> Guarantee:
     if steps // times == 1:
         return times * inner
     return AllocatedGuarantee(inner, steps, times)
+
+
+def _counts_records(part: BagItem) -> bool:
+    """Whether the theorem of a mechanism is about a public number of records."""
+    if isinstance(part, SampledGuarantee):
+        return part.scheme != "poisson"
+    return isinstance(part, TruncatedBatchesGuarantee)
 
 
 def _no_theorem_error(what: str, why: str, fix: str) -> UnsupportedGuarantee:
