@@ -38,7 +38,7 @@ def main(source: str, rho: float, target: str) -> None:
 
     for key in range(len(sizes)):
         measure((key,), math.sqrt(len(sizes) / (2 * rho / 3)))
-    estimate = mbi.estimation.mirror_descent(domain, measured, iters=500)
+    estimate = mbi.estimation.MirrorDescent().estimate(domain, measured, iters=500)
     total = max(float(np.mean([each.noisy_measurement.sum() for each in measured])), 1.0)
     alone = [np.asarray(estimate.project((name,)).datavector()) / total for name in names]
     edges = list(itertools.combinations(range(len(sizes)), 2))
@@ -56,7 +56,7 @@ def main(source: str, rho: float, target: str) -> None:
         one, other = open_edges[int(scores.argmax())]
         measure((one, other), math.sqrt((len(sizes) - 1) / (2 * rho / 3)))
         group = [group[one] if each == group[other] else each for each in group]
-    model = mbi.estimation.mirror_descent(domain, measured, iters=2500)
+    model = mbi.estimation.MirrorDescent().estimate(domain, measured, iters=2500)
     rows = model.synthetic_data()
     table = rows.to_dict() if hasattr(rows, "to_dict") else rows.df
     np.savez(target, codes=np.stack([np.asarray(table[name]) for name in names], axis=1))

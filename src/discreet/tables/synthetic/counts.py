@@ -60,9 +60,11 @@ def exact_cells(engine: Engine, asked: CountedRows) -> SparseTable:
     places = np.empty((len(found), len(asked.columns)), np.int64)
     for at, column in enumerate(asked.columns):
         codes = column.code_by_key
-        places[:, at] = [codes[key[at]] for key in found]
+        places[:, at] = [codes.get(key[at], -1) for key in found]
     values = np.fromiter((value for (value,) in found.values()), np.int64, len(found))
-    return SparseTable(places, values)
+    # A key without a code would be an error that depends on data; without its cells, tables move no further.
+    known = (places >= 0).all(axis=1)
+    return SparseTable(places[known], values[known])
 
 
 def count_tables(
