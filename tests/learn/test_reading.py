@@ -278,6 +278,14 @@ def test_what_is_no_list_of_rows_is_refused(table: Any) -> None:
     assert refused.value.code == "DP104"
 
 
+@pytest.mark.parametrize("empty", [pd.DataFrame(index=range(3)), pa.table({}), np.empty((3, 0))])
+def test_a_table_without_columns_is_refused(empty: Any) -> None:
+    model = learn.AdditiveRegressor(epsilon=1, delta=1e-5, bounds=(0, 1), target_bounds=(0, 1))
+    with pytest.raises(BadParameter) as refused:
+        model.fit(empty, np.zeros(3))
+    assert refused.value.code == "DP102"
+
+
 @pytest.mark.parametrize("column", [[1, 2], "abc", {1, 2, 3}, 5, pd.DataFrame(np.ones((3, 2))), [[1, 2]]])
 def test_a_column_of_another_length_is_refused(column: Any) -> None:
     with pytest.raises(BadParameter) as refused:

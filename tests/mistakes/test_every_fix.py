@@ -25,10 +25,12 @@ from tests.mistakes import (
     test_command_line,
     test_cubes,
     test_describing,
+    test_learning,
     test_ledgers,
     test_mechanisms,
     test_opening,
     test_own_names,
+    test_releasing,
     test_spending,
     test_streams,
 )
@@ -37,10 +39,11 @@ from tests.mistakes.mistakes import Mistake
 from tests.mistakes.sites import _in_file, sites, watching
 from tests.mistakes.test_command_line import Shell, charged  # noqa: F401 - a fixture
 from tests.mistakes.test_own_names import ORDERS, both, orders  # noqa: F401 - fixtures
+from tests.mistakes.test_releasing import ReleaseShell
 
 LISTED = Path(__file__).with_name("not_applied.txt")
 #: How many sites were on the list when it was last shortened: it never grows.
-MOST = 506
+MOST = 505
 
 
 def told(topic):
@@ -70,7 +73,10 @@ def places(visits, two_tables, unknown_cap, orders, both):  # noqa: F811
         (told(test_mechanisms), lambda _: Here(data=visits)),
         (told(test_opening), lambda _: Here(data=visits)),
         (told(test_describing), Described),
+        (told(test_learning), lambda _: Here(data=visits)),
         (told(test_command_line), lambda _: Shell()),
+        (list(test_releasing.FILES), lambda _: ReleaseShell()),
+        (list(test_releasing.COPIES), lambda _: Shell()),
         (list(test_own_names.SQL), lambda _: Asked(data=both)),
         (list(test_own_names.PYTHON), of_orders),
     ]

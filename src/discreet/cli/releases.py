@@ -204,15 +204,16 @@ def _table(number: int, section: Any, head: dict[str, Any]) -> TableRequest:
 
 def _stream(number: int, section: Any, head: dict[str, Any], file: Path) -> StreamSection:
     where = f"[[stream]] {number}"
-    _check_keys(where, section, _STREAM)
+    _check_keys(where, section, (*_STREAM, "error"))
     cost = dict(_spend(where, section, head))
     if "error" in cost:
-        raise release_file_error(where, "a stream states what it may cost in amounts.", "epsilon = 1.0")
-    for name in ("every", "periods"):
-        if name not in section:
-            raise release_file_error(
-                where, f"it does not state {name}.", 'every = "week"\n       periods = 52'
-            )
+        raise release_file_error(where, "a stream states what it may cost in amounts.", "epsilon = 0.1")
+    usual = {"every": 'every = "week"', "periods": "periods = 52"}
+    missing = [name for name in usual if name not in section]
+    if missing:
+        raise release_file_error(
+            where, f"it does not state {missing[0]}.", "\n       ".join(usual[name] for name in missing)
+        )
     private = _optional_text(f"{where} file", section.get("file"))
     return StreamSection(
         name=_name(f"{where} name", section.get("name")),

@@ -125,7 +125,7 @@ def _parse_bins(words: list[str]) -> dict[str, int | list[float]]:
                 "DP104",
                 f"--bins {word!r} does not state the intervals of a column.",
                 why="each column has a number of intervals, or the edges between them.",
-                fix="--bins age=10   or  --bins age=18:30:65",
+                fix=f"--bins {name.strip() or 'age'}=10",
             )
     return bins
 

@@ -377,7 +377,7 @@ def _declared_features(
     """What is declared of each column: its values, or else its bounds."""
     declared = {
         column_position(key, names, "categories"): _declared_values(values, key)
-        for key, values in _mapping(categories, "categories", "{'sex': ['F', 'M']}").items()
+        for key, values in _mapping(categories, "categories", names, "['no', 'yes']").items()
     }
     numeric = [index for index in range(len(names)) if index not in declared]
     ends = numeric_ends(bounds, names, numeric)
@@ -387,16 +387,21 @@ def _declared_features(
     )
 
 
-def _mapping(value: object, name: str, example: str) -> Mapping[ColumnKey, object]:
+def _mapping(
+    value: object, name: str, columns: Sequence[ColumnKey], example: str
+) -> Mapping[ColumnKey, object]:
     if value is None:
         return {}
     if isinstance(value, Mapping):
         return value
+    stated = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+    named = [one for one in stated if isinstance(one, str | int) and one in columns]
+    column = next(iter([*named, *columns]), "age")
     raise BadParameter(
         "DP104",
         f"{name} must be a dictionary by column.",
         why="each column is declared by its name or its position.",
-        fix=f"{name}={example}",
+        fix=f"{name}={{{column!r}: {example}}}",
     )
 
 
@@ -455,8 +460,9 @@ def _declared_pairs(interactions: object, names: Sequence[ColumnKey]) -> tuple[t
 def _directions(monotone: object, features: Sequence[Feature]) -> dict[int, int]:
     """1 or -1 for each column whose curve may only rise or fall."""
     names = [feature.name for feature in features]
+    numeric = [feature.name for feature in features if feature.is_numeric]
     out = {}
-    for key, direction in _mapping(monotone, "monotone", "{'age': 1}").items():
+    for key, direction in _mapping(monotone, "monotone", numeric, "1").items():
         index = column_position(key, names, "monotone")
         if direction not in (1, -1) or isinstance(direction, bool) or not features[index].is_numeric:
             raise BadParameter(

@@ -152,11 +152,14 @@ class PrivateEstimator(EstimatorParameters, ABC):
             validate_data(self, named, reset=reset, skip_check_array=True)
         # the message speaks of the number and the names of columns, which are public
         except ValueError as misfit:
+            fitted = list(getattr(self, "feature_names_in_", ()))
             raise BadParameter(
                 "DP104",
                 str(misfit).strip(),
                 why="every feature has its own coefficient or bound, which is found by its position.",
-                fix="pass the columns that the model was fitted on, in the same order",
+                fix=f"X[{fitted!r}]"
+                if 0 < len(fitted) <= 8
+                else "pass the columns that the model was fitted on, in the same order",
             ) from None
 
     def _progress_callback(self) -> Progress | None:

@@ -118,6 +118,7 @@ _FIXES = {
     "texts": "declare the classes as texts, as they are in the data:  classes=['no', 'yes']",
     "bytes": "decode the labels:  y.astype(str)",
 }
+_VALUES = {"numbers": "[0, 1]", "texts": "['no', 'yes']", "bytes": "[b'no', b'yes']"}
 
 
 def declared_classes(classes: npt.ArrayLike | None) -> Values:
@@ -163,7 +164,7 @@ def value_numbers(column: object, values: Values, name: str | int) -> Ints:
             "DP104",
             f"column {name!r} has a type of {kind}, but its declared values are {declared}.",
             why="no row can equal a value. Every row would count as missing, and the fit would ignore the column at full cost.",
-            fix=f"declare the values of column {name!r} as {kind}, as they are in the data",
+            fix=f"declare them as {kind}, as they are in the data:  categories={{{name!r}: {_VALUES[kind]}}}",
         )
     is_member = _membership(_column_array(column), values)
     return np.where(is_member.any(axis=1), is_member.argmax(axis=1), len(values)).astype(np.int64)
@@ -269,7 +270,11 @@ def as_columns(values: Matrix) -> list[object]:
     """The columns of a table, each of its own type; not yet read."""
     _refuse_masked(values)
     if not sparse.issparse(values) and _is_frame(values):
-        return _frame_columns(values)
+        columns = _frame_columns(values)
+        if not columns:
+            # refused by its shape alone
+            as_matrix(np.zeros((0, 0)))
+        return columns
     table = as_floats(as_matrix(values)) if sparse.issparse(values) else _row_array(values)
     if table.ndim != 2 or not table.shape[1]:
         # refused by its shape alone
@@ -288,7 +293,7 @@ def numeric_column(column: object, name: str | int) -> Reals:
             "DP104",
             f"the type of column {name!r} of X must be numeric.",
             why="every feature is scaled by its bounds, unless its values are declared.",
-            fix=f"categories={{{name!r}: [...]}}, with every value that can occur, or leave the column out",
+            fix=f"categories={{{name!r}: ['no', 'yes']}}, with every value that can occur, or leave the column out",
         )
     return as_floats(_as_numbers(_column_array(column)))
 
@@ -526,11 +531,12 @@ def numeric_ends(
     if not numeric:
         return {}
     if bounds is None:
+        each = ", ".join(f"{names[index]!r}: (0, 1)" for index in numeric)
         raise BadParameter(
             "DP107",
             "bounds are missing.",
             why="every feature is clipped to bounds that are known without looking at the data.",
-            fix=f"bounds={{{names[numeric[0]]!r}: (0, 1), …}}, or bounds=(low, high) for all columns",
+            fix=f"bounds={{{each}}}" if len(numeric) <= 8 else "bounds=(0, 1)",
         )
     if not isinstance(bounds, Mapping):
         low, high = feature_bounds(bounds, len(names))

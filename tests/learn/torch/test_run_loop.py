@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from discreet import privacy, testing
+from discreet.errors import RefusedTraining
 from discreet.learn.torch import CorrectedAdam, private
 from tests.learn.torch.reference import Reference, data, loop, small, start_run
 from tests.statistical.constants import ALPHA
@@ -333,3 +334,19 @@ def test_allocated_epochs_see_every_record_once_and_are_paid_when_they_begin():
     epochs = [1 + step // run.plan.per_epoch for step in range(5)]
     assert paid == [count * epoch for count in epochs]
     assert "draws in secret one of its" in run.explain()
+
+
+def test_batches_that_are_drawn_and_left_end_an_allocated_run_and_resuming_plans_the_rest():
+    words = {"noise": 1.0, "batch": 20, "steps": 6, "sampling": "allocated"}
+    run, optimizer = start_run(**words)
+    with pytest.raises(RefusedTraining) as refused:
+        for attempt in range(9):
+            for x, y in run:
+                if not attempt:
+                    run.backward(cross_entropy(run.model(x), y, reduction="none"))
+                    optimizer.step()
+                break
+    assert refused.value.code == "DP913"
+    assert "resume=run.state_dict()" in refused.value.fix
+    resumed, optimizer = start_run(**words, resume=run.state_dict())
+    assert loop(resumed, optimizer).steps == words["steps"] - run.steps
