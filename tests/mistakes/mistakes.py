@@ -109,6 +109,8 @@ def weakened(fix: str, stated: str) -> list[str]:
     relations = set(_RELATIONS.findall(stated)) & {"add-remove", "replace"}
     proposed = set(_RELATIONS.findall(fix))
     # without a word the relation is add-remove
+    # a relation that a theorem needs is told with what it does not hide
+    proposed = set() if "only if" in fix else proposed
     found += [one for one in proposed if one not in (relations | {"add-remove"}) and proposed != set(_BOTH)]
     found += ["add-remove"] if relations == {"replace"} and proposed == {"add-remove"} else []
     bounds = set(_BOUNDS.findall(stated))

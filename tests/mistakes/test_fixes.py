@@ -52,6 +52,7 @@ def test_the_rules_see_a_fix_that_weakens():
     assert weakened('protect=dp.each("oid", at_most=…)', 'dp.each("uid", at_most=3)') == ["oid"]
     assert weakened('protect=dp.each("uid", at_most=9)', 'dp.each("uid", at_most=3)') == ["9"]
     assert weakened("relation='replace'", "privacy.pure(1)") == ["replace"]
+    assert weakened("relation='replace', only if who takes part may be known", "privacy.pure(1)") == []
     assert weakened("relation='add-remove'", "privacy.pure(1, relation='replace')") == ["add-remove"]
     assert weakened("protect=dp.each_row()", 'dp.each("uid", at_most=3)') == ["each_row"]
     assert weakened("take a fresh ledger", "") != []

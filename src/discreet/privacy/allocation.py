@@ -140,7 +140,7 @@ def allocate(inner: Guarantee, steps: int, times: int) -> Guarantee:
             why="a record takes part at most once in a step."
             if times > steps
             else "the error of rounding grows with the number of steps.",
-            fix=f"steps={min(max(steps, times), _MOST_STEPS)}, times={min(steps, times)}",
+            fix=f"steps={min(max(steps, times), _MOST_STEPS)}, times={min(steps, times, _MOST_STEPS)}",
         )
     if inner.unit.relation == "replace":
         raise _no_theorem_error(

@@ -172,7 +172,7 @@ def _randomized_response(record: _Record, who: Unit) -> Guarantee:
             "DP202",
             "randomized response has no guarantee under add-remove.",
             why="whoever takes part sends a report, and that is not hidden.",
-            fix='relation="replace"',
+            fix='relation="replace", only if who takes part may be known',
         )
     p = exactly(check.probability(noise_parameter=record.number("noise_parameter")))
     outcomes = check.whole(at_least=2, num_buckets=record.field("num_buckets"))
@@ -221,7 +221,7 @@ def _tree(record: _Record, who: Unit) -> Guarantee:
             "DP202",
             "tree aggregation has a guarantee under zero-out only.",
             why="a record that is added moves all later records to other leaves.",
-            fix='relation="zero-out"',
+            fix='relation="zero-out", only if it was run so that a blank takes the place of a removed record',
         )
     steps = record.field("step_counts")
     counts = [steps] if isinstance(steps, int) else record.list("step_counts")

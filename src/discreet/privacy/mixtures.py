@@ -229,6 +229,6 @@ def truncated_batches(
             "DP202",
             f"no theorem is known for truncated batches under {who.relation}.",
             why="a blank may take the place of another record in a full batch.",
-            fix='relation="replace"',
+            fix='relation="add-remove"  or  relation="replace"',
         )
     return TruncatedBatchesGuarantee(noise, rate, batch, records, unit=who)

@@ -283,7 +283,7 @@ def shuffled(local: Guarantee, n: int) -> Guarantee:
             "DP202",
             f"reports of a {local.unit.relation} guarantee cannot be shuffled.",
             why="whoever takes part sends a report; what is hidden is the answer, which is replaced.",
-            fix='state the randomiser with  relation="replace".',
+            fix='state the randomiser with  relation="replace",  only if who takes part may be known.',
         )
     bags = local.bags()
     if len(bags) > 1 or only_bag(local).failure > 0 or not only_bag(local).worst_loss <= _FARTHEST:
