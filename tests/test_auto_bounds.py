@@ -134,10 +134,10 @@ def test_python_questions_and_batches_say_how_to_choose():
 def test_too_few_units_have_no_bounds_and_that_is_paid_once():
     few = opened(ROWS.slice(0, 3))
     one = session(few)
-    for _ in range(2):
+    for paid in ("what choosing bounds cost", "nothing"):
         with pytest.raises(DiscreetError) as refused:
             one.sql(MEAN, epsilon=1.0)
-        assert refused.value.code == "DP706"
+        assert (refused.value.code, refused.value.spent) == ("DP706", paid)
         assert spent(one) == pytest.approx(0.1, rel=1e-6)
     one.sql(MEAN.replace("cost", "CLAMP(cost, 0, 500)"), epsilon=1.0)
 

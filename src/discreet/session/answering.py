@@ -73,8 +73,8 @@ def choose_bounds(
     assumed: Dataset,
     needed: Mapping[str, Sequence[str]],
     cost: dict[str, Any],
-) -> None:
-    """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused.
+) -> bool:
+    """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused; whether that was paid now.
 
     `asked` was parsed for the data set `assumed`, which assumes those bounds. For a question that
     is asked by its error they cost as much as its first steps may.
@@ -87,8 +87,8 @@ def choose_bounds(
         spend = spend_of(cost)
         checking.compile(asked, spend, bound)
         epsilon = tenth(spend)
-    for table, columns in needed.items():
-        draw_histograms(compiler, table, columns, epsilon / len(needed))
+    paid = [draw_histograms(compiler, *each, epsilon / len(needed)) for each in needed.items()]
+    return any(paid)
 
 
 def answer_by_error(

@@ -191,9 +191,9 @@ class Session(StreamMethods):
             raise _explain_error(asked.question, cost)
         if not needed:
             return self.release(asked.question, key=key, **cost)
-        choose_bounds(self._compiler, asked.question, assumed, needed, cost)
+        paid = choose_bounds(self._compiler, asked.question, assumed, needed, cost)
         self._take_chosen_bounds()
-        with adding_spent("what choosing bounds cost"):
+        with adding_spent("what choosing bounds cost" if paid else ""):
             refuse_unchosen(self.data, needed)
             return self.release(_parse(text, self.data, parameters).question, key=key, **cost)
 

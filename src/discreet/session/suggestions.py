@@ -24,6 +24,7 @@ from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.bounds import private_tables
+from discreet.tables.data.dataset import Table
 from discreet.tables.data.expr import leaves
 from discreet.tables.data.sums import inner_relations, relation_expressions
 
@@ -46,7 +47,7 @@ def suggest(
     epsilon, data = check.moderate(epsilon=epsilon), compiler.data
     private = [name for name, described in data.tables.items() if described.private]
     name = private_table(data, private[0] if table is None and len(private) == 1 else str(table)).name
-    wanted: list[str | None] = [*dict.fromkeys(_check_columns(columns))]
+    wanted: list[str | None] = [*dict.fromkeys(_check_columns(columns, data.tables[name]))]
     # Without columns, only at_most is left; where rows are units there is nothing.
     wanted += [None] if data.protect.column is not None or not wanted else []
     draw_histograms(compiler, name, wanted, epsilon)
@@ -55,21 +56,24 @@ def suggest(
     return suggest_bounds(data, name, histograms, noise=1 / epsilon)
 
 
-def _check_columns(columns: object) -> Sequence[str]:
+def _check_columns(columns: object, table: Table) -> Sequence[str]:
     if isinstance(columns, list | tuple) and all(isinstance(column, str) for column in columns):
         return columns
+    from discreet.tables.plan.suggest import number_of
+
+    name = columns if isinstance(columns, str) and columns in table.columns else number_of(table)
     raise BadParameter(
         "DP104",
         "the columns must be a list of names.",
         why="bounds are chosen for each named column.",
-        fix='session.suggest_bounds("visits", ["cost"], epsilon=0.1)',
+        fix=f"session.suggest_bounds({json.dumps(table.name)}, [{json.dumps(name)}], epsilon=0.1)",
     )
 
 
 def draw_histograms(
     compiler: QuestionCompiler, table: str, columns: Iterable[str | None], epsilon: float
-) -> None:
-    """Pay for the histograms that the ledger lacks, all or none, with equal parts of ε."""
+) -> bool:
+    """Pay for the histograms that the ledger lacks, all or none, with equal parts of ε; whether it lacked any."""
     from discreet.tables.plan.suggest import BoundsMechanism
 
     # All are validated, those too that are stored already.
@@ -89,6 +93,7 @@ def draw_histograms(
         pending.append(PendingAnswer(charge, partial(_draw, mechanism, compiler.data), _serialize))
     if pending:
         compiler.account.settle(pending, compiler.data.ready, compiled=True, spent=COST_OF_ANSWER)
+    return bool(pending)
 
 
 def find_histogram(compiler: QuestionCompiler, table: str, column: str | None) -> Histogram | None:

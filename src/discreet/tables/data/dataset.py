@@ -64,11 +64,12 @@ class Column:
         if isinstance(self.bounds, str) and self.bounds == "auto":
             object.__setattr__(self, "bounds", None)
             object.__setattr__(self, "auto", True)
-        if self.auto and self.kind and rules.kind_of(where, self.kind) not in rules.NUMBERS:
+        kind = rules.kind_of(where, self.kind) if self.kind else ""
+        if self.auto and kind and kind not in rules.NUMBERS:
             raise rules.description_error(
                 where,
-                f'bounds = "auto" is for numbers, not for the type {self.kind}.',
-                "state the values or dates that are possible",
+                f'bounds = "auto" is for numbers, not for the type {kind}.',
+                rules.EXAMPLES.get(kind, f'leave bounds out:  dp.column("{kind}")'),
                 "what dates and texts are possible is known without the data.",
             )
         rules.truth_of(f"{where} null", self.null)
@@ -76,7 +77,7 @@ class Column:
             rules.word_of(f"{where} source", self.source)
         if self.kind:
             set_to = object.__setattr__
-            set_to(self, "kind", rules.kind_of(where, self.kind))
+            set_to(self, "kind", kind)
             set_to(self, "bounds", rules.bounds_of(where, self.kind, self.bounds))
             set_to(self, "values", rules.values_of(where, self.kind, self.values))
             set_to(self, "places", rules.places_of(where, self.kind, self.places, self.bounds))

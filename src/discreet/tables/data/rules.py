@@ -20,6 +20,7 @@ from discreet.errors import BadDescription
 from discreet.tables.data.types import WIDEST, days, micros
 
 __all__ = [
+    "EXAMPLES",
     "KINDS",
     "bounds_of",
     "closest",
@@ -50,12 +51,14 @@ _ALSO = {
 }
 _MOST_PLACES = 62
 _MOST_VALUES = 100_000
-_EXAMPLES = {
-    "integer": "[0, 60]",
-    "real": "[0, 500]",
-    "decimal": "[0, 500]",
-    "date": "[2020-01-01, 2026-12-31]",
-    "timestamp": "[2020-01-01T00:00:00Z, 2026-12-31T23:59:59Z]",
+#: What a column of each kind may state, as it is written in a description.
+EXAMPLES = {
+    "integer": "bounds = [0, 60]",
+    "real": "bounds = [0, 500]",
+    "decimal": "bounds = [0, 500]",
+    "date": "bounds = [2020-01-01, 2026-12-31]",
+    "timestamp": "bounds = [2020-01-01T00:00:00Z, 2026-12-31T23:59:59Z]",
+    "text": 'values = ["north", "south"]',
 }
 
 
@@ -101,10 +104,10 @@ def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
     """Validated bounds: two values of the kind, the lower one first."""
     if bounds is None:
         return None
-    if kind not in _EXAMPLES:
+    if kind not in EXAMPLES or kind == "text":
         fix = 'if it holds numbers:  type = "integer",  in Python  dp.column("integer", …);  else remove its bounds'
         raise description_error(where, f"a column of type {kind} cannot have bounds.", fix)
-    example = f"bounds = {_EXAMPLES[kind]}"
+    example = EXAMPLES[kind]
     if isinstance(bounds, str) or not isinstance(bounds, list | tuple) or len(bounds) != 2:
         raise description_error(where, "bounds must be two values, the lower one first.", example)
     low, high = (_value(where, kind, end, example) for end in bounds)
@@ -124,7 +127,7 @@ def values_of(where: str, kind: str, values: Any) -> tuple[Any, ...] | None:
     """
     if values is None:
         return None
-    example = 'values = ["north", "south"]' if kind == "text" else "values = [1, 2, 3]"
+    example = EXAMPLES["text"] if kind == "text" else "values = [1, 2, 3]"
     if kind in {"real", "decimal", "timestamp", "other"}:
         raise description_error(
             where, f"a column of type {kind} cannot have values.", "group by a bucket of it instead"

@@ -46,7 +46,7 @@ from discreet.tables.data.types import NUMBER, WIDEST, Type
 from discreet.tables.plan.cap import EDGES
 from discreet.tables.plan.linear import whole
 
-__all__ = ["BoundsMechanism", "BoundsSuggestion", "Histogram", "private_table", "suggest_bounds"]
+__all__ = ["BoundsMechanism", "BoundsSuggestion", "Histogram", "number_of", "private_table", "suggest_bounds"]
 
 #: The probability that an empty bin of a histogram counts as occupied.
 _BETA = 0.001
@@ -317,11 +317,11 @@ def _nothing_to_suggest_error(table: Table) -> BadParameter:
         "DP104",
         "there is nothing to suggest: every row is a unit, and no column is named.",
         why="at_most is 1 where rows are units; bounds are chosen for named columns.",
-        fix=f'session.suggest_bounds({quoted(table.name)}, ["{_number_of(table)}"], epsilon=0.1)',
+        fix=f'session.suggest_bounds({quoted(table.name)}, ["{number_of(table)}"], epsilon=0.1)',
     )
 
 
-def _number_of(table: Table) -> str:
+def number_of(table: Table) -> str:
     """A column with numbers, or any."""
     numbers = [
         name for name, column in table.columns.items() if column.kind in _NUMBERS and name != table.unit

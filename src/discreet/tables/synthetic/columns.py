@@ -31,6 +31,7 @@ from discreet.tables.ask.columns import bounded_column, cell_of, exact_number, s
 from discreet.tables.ask.conditions import conditions_of, needed_columns
 from discreet.tables.ask.domain import Facts
 from discreet.tables.ask.query import Query
+from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column, Table
 from discreet.tables.data.expr import Bucket, Expr, Read
 from discreet.tables.data.sums import Relation
@@ -48,7 +49,6 @@ _USUAL_INTERVALS = 20
 _FEW_VALUES = 24
 #: So many codes may all columns have together: the fit needs the square of this in memory.
 MOST_CODES = 3_000
-_DESCRIBED = "describe them first:  [columns.NAME]  values = […]  or  bounds = [0, 100]"
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def choose_columns(
     table = query.data.tables[query.table]
     usable = [name for name in table.columns if _is_usable(table, table.columns[name])]
     chosen = usable if names is None else _checked_names(names, table, usable)
-    _check_bins(bins, chosen)
+    _check_bins(bins, [name for name in chosen if name in usable and _is_cut(table.columns[name])], chosen)
     facts = Facts(query.data, conditions_of(rows))
     columns = tuple(_column(table, name, facts, bins.get(name), usable) for name in chosen)
     if not columns:
@@ -248,7 +248,7 @@ def choose_columns(
             "DP704",
             f"no column of {table.name} has public values or bounds.",
             why="a synthetic copy is made from tables whose cells are public.",
-            fix=_DESCRIBED.replace("NAME", next(iter(table.columns), "age")),
+            fix=_description_fix(table),
         )
     codes = sum(column.size for column in columns)
     if codes > MOST_CODES:
@@ -284,7 +284,8 @@ def _checked_names(names: object, table: Table, usable: Sequence[str]) -> list[s
     return listed
 
 
-def _check_bins(bins: object, names: Sequence[str]) -> None:
+def _check_bins(bins: object, cut: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse bins of other columns than those of the copy; `cut` are those that have intervals."""
     if isinstance(bins, Mapping) and all(name in names for name in bins):
         return
     others = [name for name in bins if name not in names] if isinstance(bins, Mapping) else []
@@ -293,19 +294,37 @@ def _check_bins(bins: object, names: Sequence[str]) -> None:
         "DP107",
         what,
         why="bins says into which intervals the values of a column are grouped.",
-        fix=f'bins={{"{names[0]}": 20}}',
+        fix=f'bins={{"{cut[0]}": 20}}' if cut else "leave bins out: no column of the copy has intervals",
     )
 
 
 def _is_usable(table: Table, column: Column) -> bool:
     """Whether a column has public values or bounds, and does not identify anybody."""
-    if column.name == table.unit or (table.link is not None and column.name == table.link.column):
+    if _identifies(table, column):
         return False
     if column.kind in {"text", "boolean"}:
         return column.kind == "boolean" or bool(column.values)
     if column.kind in {"integer", "real", "decimal", "date", "timestamp"}:
         return column.bounds is not None or _has_list(column)
     return False
+
+
+def _identifies(table: Table, column: Column) -> bool:
+    return column.name == table.unit or (table.link is not None and column.name == table.link.column)
+
+
+def _is_cut(column: Column) -> bool:
+    """Whether a usable column has intervals, and no list of values."""
+    return column.kind != "boolean" and not column.values
+
+
+def _description_fix(table: Table) -> str:
+    """What to write down about the first column that a copy can have then."""
+    columns = [column for column in table.columns.values() if not _identifies(table, column)]
+    described = next((column for column in columns if column.kind in rules.EXAMPLES), None)
+    if described is None:
+        return "a question of its own for each number that matters: no column can be copied"
+    return f"describe it first:  [columns.{described.name}]  {rules.EXAMPLES[described.kind]}"
 
 
 def _has_list(column: Column) -> bool:
@@ -316,7 +335,7 @@ def _column(table: Table, name: str, facts: Facts, bins: Bins | None, usable: Se
     described = table.columns[name]
     if not _is_usable(table, described):
         raise _unusable_error(table, described, usable)
-    if described.kind == "boolean" or described.values:
+    if not _is_cut(described):
         if bins is not None:
             raise BadParameter(
                 "DP107",
@@ -341,14 +360,14 @@ def _can_be_null(read: Read, described: Column, facts: Facts) -> bool:
 
 
 def _unusable_error(table: Table, column: Column, usable: Sequence[str]) -> RefusedQuestion:
-    if column.name == table.unit or (table.link is not None and column.name == table.link.column):
+    if _identifies(table, column):
         what, why = (
             "identifies who is protected",
             "a copy of it would be a list of those who are in the data.",
         )
     else:
         what, why = "has no public values or bounds", "the cells of every table of the copy must be public."
-    others = f"columns={list(usable)!r}" if usable else _DESCRIBED.replace("NAME", column.name)
+    others = f"columns={list(usable)!r}" if usable else _description_fix(table)
     return RefusedQuestion("DP704", f"{column.name} {what}, and cannot be copied.", why=why, fix=others)
 
 

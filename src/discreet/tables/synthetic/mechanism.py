@@ -65,8 +65,6 @@ METHODS = ("mixture", "aim")
 #: So many tables are compared when a copy is checked; of more, a public sample.
 _CHECKED_TABLES = 300
 _SEED = 41
-#: Cells of all pairs together.
-_MOST_CELLS = 10**7
 
 
 @dataclass(frozen=True)
@@ -122,16 +120,7 @@ def synthesis_request(
     chosen, left_out = choose_columns(query, question.rows, columns, {} if bins is None else bins)
     method = validate.choice(METHODS, method=method)
     left_out = left_out if columns is None else ()
-    request = SynthesisRequest(query, chosen, _check_share(check), method, left_out)
-    cells = sum(a * b for a, b in combinations(request.sizes, 2))
-    if cells > _MOST_CELLS:
-        raise BadParameter(
-            "DP107",
-            f"the pairs of columns have {cells:,} cells.",
-            why=f"each gets noise; at most {_MOST_CELLS:,} are measured.",
-            fix="fewer columns, or fewer intervals:  bins={…: 10}",
-        )
-    return request
+    return SynthesisRequest(query, chosen, _check_share(check), method, left_out)
 
 
 def _check_share(share: object) -> float:
