@@ -240,3 +240,41 @@ def test_the_rules_find_what_they_look_for():
     def careless(data: Any, *, scale: float, **words: Any) -> Any: ...  # noqa: F821
 
     assert untyped(careless) == ["data", "**words", "return"]
+
+
+def wide_prose(text):
+    """Lines of docstrings beyond column 100, but for tables, examples and what is indented."""
+    lines = text.splitlines()
+    wide = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) or not ast.get_docstring(node):
+            continue
+        docstring = node.body[0]
+        prose = [line.removesuffix('"""') for line in lines[docstring.lineno - 1 : docstring.end_lineno]]
+        for paragraph in "\n".join(prose).split("\n\n"):
+            is_example = any(part in paragraph for part in (">>> ", "| ")) or re.search(
+                r"\S {2,}\S", paragraph
+            )
+            indented = " " * (docstring.col_offset + 2)
+            wide += [
+                line
+                for line in paragraph.split("\n")
+                if len(line) > 100
+                and not is_example
+                and not line.strip().startswith("discreet ")
+                and not line.startswith(indented)
+            ]
+    return wide
+
+
+@pytest.mark.parametrize("path", source_files(), ids=relative)
+def test_prose_ends_at_column_100(path):
+    assert wide_prose(read(path)) == []
+
+
+def test_a_wide_line_of_prose_is_found():
+    words = "word " * 21
+    assert wide_prose(f'def f():\n    """{words}end."""\n') != []
+    assert (
+        wide_prose(f'def f():\n    """Short.\n\n    name      {words}\n    >>> f({words})\n    """\n') == []
+    )

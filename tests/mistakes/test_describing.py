@@ -52,6 +52,7 @@ def described(folder):
     slip("[columns.days]", "[column.days]", "columns"),
     slip("[columns.days]", "[columns.dais]", "[columns.days]"),
     slip('source = "visits.parquet"\n', "", 'source = "visits.parquet"'),
+    slip('source = "visits.parquet"', 'source = ""', 'source = "visits.parquet"'),
     slip('source = "visits.parquet"', "source = visits.parquet", 'source = "visits.parquet"'),
     slip("visits.parquet", "visit.parquet", "visits.parquet", "DP802"),
     slip("[dataset]\n", "", "[dataset]"),

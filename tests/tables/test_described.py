@@ -106,6 +106,24 @@ def test_several_tables_with_links_and_public_tables(tmp_path):
     assert previews[0] == previews[1]
 
 
+def test_tables_from_memory_have_no_source(tmp_path):
+    rows, wards = pd.DataFrame({"p": [1, 2], "days": [3, 4]}), pd.DataFrame({"ward": ["a", "b"]})
+    columns = {"days": dp.column(bounds=(0, 9))}
+    data = dp.open(rows, dp.each("p", at_most=1), name="visits", columns=columns, public={"wards": wards})
+    described = Dataset.from_toml(data.to_toml())
+    assert described.to_toml() == data.to_toml()
+    question = "SELECT SUM(days) FROM visits"
+    previews = [
+        dp.Session(each, dp.Limit.filter(epsilon=1)).preview(question, epsilon=0.1)
+        for each in (data, described)
+    ]
+    assert previews[0] == previews[1]
+    # Rows are read from somewhere.
+    (tmp_path / "visits.toml").write_text(data.to_toml())
+    error = refusal(dp.open, tmp_path / "visits.toml")
+    assert (error.code, error.fix) == ("DP403", 'source = "visits.parquet"')
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -60,7 +60,9 @@ __all__ = [
 
 
 class CallableAudit:
-    """The package as type checkers see `dp.audit`: a function that has all the names of the package."""
+    """The package as type checkers see `dp.audit`: a function that has all the names of the
+    package.
+    """
 
     # Python 3.11 and 3.12 would leave the first parameter out.
     __signature__ = inspect.signature(audit)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet synthesize`: a synthetic copy of columns of a table, charged to the ledger and then drawn."""
+"""`discreet synthesize`: a synthetic copy of columns of a table, charged to the ledger and then
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +83,8 @@ def synthesize(
     --out copy.csv
 
     The cost is written to the ledger before the copy is drawn. With --key, other --rows, --seed
-    and --out cost nothing more. Exits with status 3 if the budget is too small, and with status 4 if
-    the copy cannot be proved private. Neither spends budget.
+    and --out cost nothing more. Exits with status 3 if the budget is too small, and with status 4
+    if the copy cannot be proved private. Neither spends budget.
     """
     stated = asking.stated_cost(epsilon, delta, rho, None)
     target = None if out is None else check_path(out, _ENDINGS, "--out")
@@ -133,7 +135,9 @@ def _parse_bins(words: list[str]) -> dict[str, int | list[float]]:
 def _write_and_print(
     session: Session, copy: SyntheticCopy, target: Path | None, rows: int | None, seed: int, *, json: bool
 ) -> None:
-    """Write the rows and print what they are; the copy was paid for, so it is described even if writing fails."""
+    """Write the rows and print what they are. The copy was paid for, so it is described even if
+    writing fails.
+    """
     failure: DiscreetError | None = None
     try:
         if target is not None:

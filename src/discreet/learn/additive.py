@@ -5,8 +5,8 @@
     model.plot()                  # the curves
     model.terms_[0].values        # … and their numbers
 
-**Guarantee.** `fit` charges the whole (epsilon, delta) and then draws. Curves, tables and everything
-computed from them are functions of that release (additive.proof.md).
+**Guarantee.** `fit` charges the whole (epsilon, delta) and then draws. Curves, tables and
+everything computed from them are functions of that release (additive.proof.md).
 """
 
 from __future__ import annotations

@@ -358,8 +358,8 @@ class _Passes:
         return blocks
 
     def _draws(self) -> list[Ints]:
-        """Bins of made-up records, spread evenly over the released shares: what they say of a fit is
-        free.
+        """Bins of made-up records, spread evenly over the released shares: what they say of a fit
+        is free.
         """
         points = Sobol(len(self.bins), scramble=False).random_base2(_DRAW_BITS)
         feature_draws = [
@@ -452,7 +452,9 @@ def _cells(feature: Feature, column: Reals | Ints) -> Ints:
 def _straight_lines(
     problem: AdditiveProblem, bins: list[FeatureBins], count: float, *, is_too_noisy: bool
 ) -> AdditiveFit:
-    """Slopes for numbers, and a number for each value of a category, by the solver of linear models."""
+    """Slopes for numbers, and a number for each value of a category, by the solver of linear
+    models.
+    """
     matrix, low, high, owners = _line_columns(problem)
     box = Box.of(len(low), bounds=(low, high))
     linear = Problem(

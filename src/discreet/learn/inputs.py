@@ -517,7 +517,9 @@ def target_interval(target_bounds: Bounds | None) -> tuple[float, float]:
 
 
 def bounds_pair(bounds: Bounds | NamedBounds, names: Sequence[ColumnKey]) -> Bounds:
-    """Bounds by column as a pair of lists, in the order of the columns; a pair is returned unchanged."""
+    """Bounds by column as a pair of lists, in the order of the columns; a pair is returned
+    unchanged.
+    """
     if not isinstance(bounds, Mapping):
         return bounds
     ends = numeric_ends(bounds, names, range(len(names)))

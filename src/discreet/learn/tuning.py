@@ -110,7 +110,9 @@ def tune(
 
 
 class Predictor(PrivateEstimator):
-    """What a candidate has beside a guarantee: `classes_` if it is a classifier, `target_bounds` otherwise."""
+    """What a candidate has beside a guarantee: `classes_` if it is a classifier, `target_bounds`
+    otherwise.
+    """
 
     classes_: Values
     target_bounds: Bounds

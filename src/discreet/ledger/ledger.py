@@ -230,8 +230,8 @@ class Ledger:
     def add_period(self, key: str, period: int, text: str, *, asker: Asker = NOBODY) -> str:
         """Keep a row of the stream that was paid for under a key; returns the row to show.
 
-        **Guarantee.** Each period has one row for ever: if it has been stored before, by whomever, that row is returned, and
-        this one must be forgotten. It is on disk when this returns.
+        **Guarantee.** Each period has one row for ever: if it has been stored before, by whomever,
+        that row is returned, and this one must be forgotten. It is on disk when this returns.
         """
         if not isinstance(text, str):
             raise _not_text_error(text)
@@ -322,7 +322,9 @@ class Ledger:
         return self._store.alone(self._last)[0].hash
 
     def holds(self, anchor: str) -> bool:
-        """Whether some row has this hash; if `anchor` returned it earlier and it is gone, the ledger was put back."""
+        """Whether some row has this hash; if `anchor` returned it earlier and it is gone, the
+        ledger was put back.
+        """
         return self._store.alone(lambda: self._store.has(validate_anchor(anchor)))
 
     def verify(

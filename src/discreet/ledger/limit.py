@@ -7,8 +7,10 @@ question, and how much is spent on it, may depend on the answers so far, then "c
 and stop when the curve is crossed" claims more than it keeps (docs/explain/spending.md runs the
 counterexample). So spending has its own type:
 
-- `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier answers.
-- `Limit.plan(guarantee)`: slots fixed in advance, used in any order; tight, because they are accounted for jointly.
+- `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier
+  answers.
+- `Limit.plan(guarantee)`: slots fixed in advance, used in any order; tight, because they are
+  accounted for jointly.
 - `Limit.odometer(delta)`: no limit, and a line that says at all times which (ε, δ) was reached.
 
 A limit is pure mathematics. It holds no state: `start` makes one, `cost` prices a guarantee,

@@ -104,7 +104,9 @@ class _Analysis(CallRepr, ABC):
         return expected_gap(self._guarantee)
 
     def _scale_in_cells(self, multiplier: float, widest: int = 1) -> float:
-        """The scale in cells of a grid: rounding is below a tenth of the noise, and sums fit in 62 bits."""
+        """The scale in cells of a grid: rounding is below a tenth of the noise, and sums fit in 62
+        bits.
+        """
         bits_for_noise = math.ceil(math.log2(self.records / multiplier)) + 3
         self._bits = min(max(_MIN_BITS, bits_for_noise), _MAX_BITS, 61 - self.records.bit_length())
         scale = multiplier * (1 << self._bits)
@@ -215,7 +217,9 @@ class Thresholdout(_Analysis):
         return _HeldOut(self, _snapshot("train", train, None), _snapshot("holdout", holdout, self.records))
 
     def _with_scale(self, scale: float) -> Guarantee:
-        """Line Lap(2s), comparison Lap(4s), answer Lap(s): ε/4, ε/4 and ε/2 of the ε of one overfit."""
+        """Line Lap(2s), comparison Lap(4s), answer Lap(s): ε/4, ε/4 and ε/2 of the ε of one
+        overfit.
+        """
         self.line_noise, self.question_noise = LaplaceDistribution(2 * scale), LaplaceDistribution(4 * scale)
         self.answer_noise = LaplaceDistribution(scale)
         cell = 1 << self._bits
@@ -296,7 +300,9 @@ class _HeldOut(Conversation):
 def _noise_for(
     epsilon: float | None, delta: float | None, rho: float | None, queries: int
 ) -> tuple[type[NoiseDistribution], float, Callable[[Guarantee], bool]]:
-    """The distribution, its scale in values for this number of answers, and whether a guarantee is within the amount."""
+    """The distribution, its scale in values for this number of answers, and whether a guarantee is
+    within the amount.
+    """
     amount = one_amount({"epsilon": epsilon, "delta": delta, "rho": rho}, PURE, APPROXIMATE, CONCENTRATED)
     if tuple(amount) == PURE:
         return (

@@ -108,7 +108,9 @@ class Bounds(Mechanism):
         return low, high if high > low else 2.0 ** self.exponents[0]
 
     def _bins(self, values: Floats) -> Integers:
-        """0 for a value that counts as zero; else the signed distance of its exponent from the least."""
+        """0 for a value that counts as zero; else the signed distance of its exponent from the
+        least.
+        """
         # |value| = |mantissa| · 2**exponent with 1/2 <= |mantissa| < 1, exactly.
         mantissa, exponent = np.frexp(values)
         distance = exponent - (np.abs(mantissa) <= 0.5) - self.exponents[0]

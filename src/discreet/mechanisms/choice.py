@@ -135,7 +135,9 @@ class Choice(Mechanism):
         return kind(self.epsilon, **self._words)
 
     def _margin_in_scales(self, others: int, beta: float) -> float:
-        """How many scales below the best a winner is with probability at most β: choice.proof.md, §4."""
+        """How many scales below the best a winner is with probability at most β: choice.proof.md,
+        §4.
+        """
         if self.noise == "gumbel":
             return math.log(others) + math.log1p(-beta) - math.log(beta)
         first = max(0.0, math.log(others) - math.log(2 * beta))

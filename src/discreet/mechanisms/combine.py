@@ -284,9 +284,9 @@ def select_best(
     The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no
     upper limit; its mean is `mean_runs` to within 1e-5. `eta` above -1 and up to 1 is the shape of
     that distribution: the less, the less it costs, and the more often there is one run only. With
-    `eta="least"` it is the shape with the least ε at `delta`, see `privacy.selected`. `score` is a function of a released value:
-    the greater the better, the first of equals wins. A run that refused, or whose score raises or
-    is no number, is worse than every other.
+    `eta="least"` it is the shape with the least ε at `delta`, see `privacy.selected`. `score` is a
+    function of a released value: the greater the better, the first of equals wins. A run that
+    refused, or whose score raises or is no number, is worse than every other.
 
     Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score
     that needs the data must be released by the mechanism itself and so be paid for: `both(train,

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to questions that may depend on earlier answers: charged once, in one process, never copied."""
+"""Answers to questions that may depend on earlier answers: charged once, in one process, never
+copied.
+"""
 
 from __future__ import annotations
 

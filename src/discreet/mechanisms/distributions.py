@@ -44,7 +44,9 @@ class NoiseDistribution(ABC):
 
     @abstractmethod
     def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
-        """The guarantee of this noise on whole numbers, for a sensitivity in this distribution's norm."""
+        """The guarantee of this noise on whole numbers, for a sensitivity in this distribution's
+        norm.
+        """
 
     @abstractmethod
     def guess(self, beta: float) -> float:

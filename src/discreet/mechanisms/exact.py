@@ -176,7 +176,9 @@ def _squares(m: Integers) -> list[tuple[Integers, int]]:
 def _weighted_sum(
     values: Floats, limbs: Callable[[Integers], list[tuple[Integers, int]]], power: int
 ) -> Fraction:
-    """Σ limb · 2**shift · 2**(power · exponent); limbs are below 2**38, so that a chunk's sum is below 2**58."""
+    """Σ limb · 2**shift · 2**(power · exponent); limbs are below 2**38, so that a chunk's sum is
+    below 2**58.
+    """
     whole = 0
     for start in range(0, values.size, _CHUNK):
         fractions, exponents = np.frexp(values[start : start + _CHUNK])

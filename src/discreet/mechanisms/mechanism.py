@@ -182,7 +182,9 @@ class Mechanism(CallRepr, ABC):
         return None
 
     def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
-        """A confidence interval for the exact answer, given the released value; None if there is none."""
+        """A confidence interval for the exact answer, given the released value; None if there is
+        none.
+        """
         return None
 
     def then(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tail bounds of weighted sums of independent noises.
 
-    tail_bound_of_sum([(1.0, LaplaceDistribution(10.0)), (0.5, GaussianDistribution(8.0))], beta=0.05)
+tail_bound_of_sum([(1.0, LaplaceDistribution(10.0)), (0.5, GaussianDistribution(8.0))], beta=0.05)
 
 **Guarantee.** |Σ weight · noise| exceeds the bound with probability at most `beta`.
 
@@ -55,8 +55,8 @@ ScaleCounts: TypeAlias = tuple[tuple[float, int], ...]
 
 
 def tail_bound_of_sum(terms: Iterable[tuple[float, Noise]], beta: float) -> float:
-    """A number that |Σ weight · noise| exceeds with probability at most β; within parts in 10⁴ of the
-    least one.
+    """A number that |Σ weight · noise| exceeds with probability at most β; within parts in 10⁴ of
+    the least one.
 
     >>> two = [(1.0, LaplaceDistribution(1e6)), (1.0, LaplaceDistribution(1e6))]
     >>> round(tail_bound_of_sum(two, 0.05) / 1e6, 3)
@@ -66,7 +66,8 @@ def tail_bound_of_sum(terms: Iterable[tuple[float, Noise]], beta: float) -> floa
 
 
 def tail_bounds_of_sums(terms: Sequence[tuple[Floats, Noise]], beta: float) -> Floats:
-    """The same for many sums of the same noises at once, given by the absolute weights of each noise.
+    """The same for many sums of the same noises at once, given by the absolute weights of each
+    noise.
 
     It increases with every weight, and is up to 1 % above the least bound for up to three Laplace
     noises or any Gaussian ones.
@@ -124,7 +125,9 @@ def deviation_of_sum(terms: Iterable[tuple[float, Noise]]) -> float:
 
 
 def _in_order(terms: Iterable[tuple[float, Noise]]) -> Terms:
-    """Absolute weights in an order that depends on nothing else, so that equal sums are computed once."""
+    """Absolute weights in an order that depends on nothing else, so that equal sums are computed
+    once.
+    """
     used = [(abs(weight), noise) for weight, noise in terms if weight]
     return tuple(sorted(used, key=lambda term: (type(term[1]).__name__, term[0] * term[1].scale, term[0])))
 
@@ -149,7 +152,9 @@ def _bound(terms: Terms, beta: float) -> float:
 
 
 def _by_formula(counts: ScaleCounts, deviation: float, beta: float) -> float:
-    """The best of what is quickly computed for Laplace noises of these scales and one Gaussian noise."""
+    """The best of what is quickly computed for Laplace noises of these scales and one Gaussian
+    noise.
+    """
     best = _by_moments(counts, deviation, beta)
     if deviation:
         return best
@@ -214,8 +219,8 @@ def _by_moments(counts: ScaleCounts, deviation: float, beta: float) -> float:
 def _equal_laplaces(n: int, beta: float) -> float:
     """A t with P(|X₁ + … + Xₙ| > t) <= β for Laplace noises of scale 1.
 
-    Their sum is the difference of two gamma variables. Its tail is
-    2 Σ_{k<n} C(n-1+k, k) 2^-(n+k) Q(n-k, t), with Q the regularised upper incomplete gamma function.
+    Their sum is the difference of two gamma variables. Its tail is 2 Σ_{k<n} C(n-1+k, k) 2^-(n+k)
+    Q(n-k, t), with Q the regularised upper incomplete gamma function.
     """
     k = np.arange(n)
     if n > _MANY:
@@ -240,10 +245,11 @@ def _two_laplaces(first: float, second: float, beta: float) -> float:
 
 
 def _three_laplaces(scales: Sequence[Floats], beta: float) -> Floats:
-    """The t with P(|X + Y + Z| > t) <= β, rounded up, for up to three Laplace noises and many scales.
+    """The t with P(|X + Y + Z| > t) <= β, rounded up, for up to three Laplace noises and many
+    scales.
 
-    For different scales a, b, c it is the sum of a⁴ e^{-t/a} / ((a² - b²)(a² - c²)) and the same for
-    b and c. Wider noise has heavier tails, so scales that are nearly equal may be moved apart.
+    For different scales a, b, c it is the sum of a⁴ e^{-t/a} / ((a² - b²)(a² - c²)) and the same
+    for b and c. Wider noise has heavier tails, so scales that are nearly equal may be moved apart.
     """
     narrow, middle, wide = np.sort([*scales, *([np.zeros_like(scales[0])] * (3 - len(scales)))], axis=0)
     widest = np.maximum(wide, _LEAST_SCALE)

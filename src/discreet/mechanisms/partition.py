@@ -173,7 +173,9 @@ class StabilityHistogram(_KeySelection):
         return upper_tail(self.distribution, self.threshold - check.whole(users=users))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
-        """The margin of error of each count: for each key, it is exceeded with probability 1 - confidence."""
+        """The margin of error of each count: for each key, it is exceeded with probability 1 -
+        confidence.
+        """
         return float(self.distribution.tail_bound(1 - check.inner_probability(confidence=confidence)))
 
     def interval(
@@ -351,7 +353,9 @@ def _noise_name(epsilon: float | None, rho: float | None, noise: str | None) -> 
 
 
 def _count_users(data: Mapping[Any, Any]) -> dict[Any, int]:
-    """The users of each key. Of keys with one form the greatest number counts: one user moves it by 1 at most."""
+    """The users of each key. Of keys with one form the greatest number counts: one user moves it by
+    1 at most.
+    """
     counts: dict[Any, int] = {}
     forms = canonical_each(data)
     for form, users in zip(forms, map(_users, data.values()), strict=True):

@@ -16,7 +16,8 @@ the eigenvalue is bounded and the variance computed by exact determinants (gram.
 moves neither. What would break it: `relation="replace"`, which is refused; a point x that was read
 off the data.
 
-An entry that is not a finite number counts as 0, and so does every entry of a row of another length.
+An entry that is not a finite number counts as 0, and so does every entry of a row of another
+length.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def prediction_variance(
     relation: str = "add-remove",
     unit: str = "record",
 ) -> HighProbabilityBound:
-    """The mechanism that releases log x'(X'X)⁻¹x at a public point x, and a bound on its sensitivity.
+    """The mechanism that releases log x'(X'X)⁻¹x at a public point x, and a bound on its
+    sensitivity.
 
     **Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or
     removed (propose.proof.md, §7). What would break it: a point that was read off the data.
@@ -97,7 +99,9 @@ def prediction_variance(
 
 
 def log_ratio(eigenvalue: int) -> float | None:
-    """A bound on how far one row moves the logarithm, for this least eigenvalue; None if there is none."""
+    """A bound on how far one row moves the logarithm, for this least eigenvalue; None if there is
+    none.
+    """
     return math.log1p(1 / (eigenvalue - 1)) * (1 + 1e-12) + _LOG_SLACK if eigenvalue > 1 else None
 
 

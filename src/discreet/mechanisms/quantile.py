@@ -70,7 +70,9 @@ class Span:
 
     @classmethod
     def between(cls, bounds: Sequence[float] | None, step: float | None = None) -> Span:
-        """The grid with this step. Without one it has 2**32 points or more, if 60 bits can number them."""
+        """The grid with this step. Without one it has 2**32 points or more, if 60 bits can number
+        them.
+        """
         clipping = ClippingBounds.of(bounds)
         if step is None:
             widest_bits = log_two_floor(clipping.width) - _POINT_BITS
@@ -321,7 +323,9 @@ class Quantiles(Mechanism):
     def _between(
         self, fine: Cells, ends: tuple[int, int], qs: tuple[Fraction, ...], shares: tuple[Fraction, Fraction]
     ) -> list[int]:
-        """The quantiles `qs` of all records, from the records between two ends at about these shares."""
+        """The quantiles `qs` of all records, from the records between two ends at about these
+        shares.
+        """
         if not qs:
             return []
         (low, high), (floor, ceiling) = ends, shares

@@ -70,7 +70,9 @@ class Secret(Generic[Value]):
         return self._open()
 
     def apply(self, function: Callable[[Value], Any], meaning: str | None = None) -> Secret[Any]:
-        """A function of the value, as a secret; of what the function raises only that it did is told."""
+        """A function of the value, as a secret; of what the function raises only that it did is
+        told.
+        """
         failed = object()
         result = call_quietly(function, self._open(), instead=failed)
         if result is failed:

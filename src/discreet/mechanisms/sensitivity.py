@@ -125,8 +125,8 @@ class SmoothBound:
     """A smooth upper bound on the local sensitivity: one record changes it by at most e^smoothing.
 
     **Guarantee.** None of its own: the caller states that `bound` is at least the local sensitivity
-    and smooth. `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity or a
-    bound on it.
+    and smooth. `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity or
+    a bound on it.
 
     >>> SmoothBound(lambda records: 1.0, smoothing=0.1, at_most=1.0).smoothing
     0.1
@@ -143,7 +143,8 @@ class SmoothBound:
 
 @dataclass(frozen=True)
 class Universe:
-    """All data sets of `size` records of a small domain; under "add-remove" of up to `size` records.
+    """All data sets of `size` records of a small domain; under "add-remove" of up to `size`
+    records.
 
     Data sets are sorted tuples: the answer is a function of a bag.
 
@@ -208,7 +209,8 @@ class Universe:
 def check_callback(
     f: Answer, ls_at_distance: AtDistance, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """Tries a local-sensitivity-at-distance callback on all small data; raises DP205 if it is wrong.
+    """Tries a local-sensitivity-at-distance callback on all small data; raises DP205 if it is
+    wrong.
 
     **Guarantee.** If it raises, the callback is wrong: the text names a rule and data of *your*
     domain that break it. If it does not raise, the callback keeps the rules on all data of that

@@ -92,7 +92,9 @@ class StableValue(Mechanism):
 
 
 class _Contest(Mechanism):
-    """The best candidates; the distance counts how many changes it takes to close the gap behind them."""
+    """The best candidates; the distance counts how many changes it takes to close the gap behind
+    them.
+    """
 
     _count = 1
 

@@ -26,7 +26,8 @@ Series: TypeAlias = tuple[Sequence[date], Sequence[Any], Sequence[Any], Sequence
 
 @check.arguments
 def periods(series: Mapping[str, Series], *, name: str = "value", ax: Axes | None = None) -> Figure:
-    """Plot one line for each series, with a band from `lo` to `hi`: `{label: (days, values, lo, hi)}`.
+    """Plot one line for each series, with a band from `lo` to `hi`: `{label: (days, values, lo,
+    hi)}`.
 
     **Guarantee.** The chart is post-processing of released numbers: it reads no data and costs no
     budget.

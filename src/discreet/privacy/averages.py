@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The average of independent copies of a likelihood ratio, from above and from below in convex order.
+"""The average of independent copies of a likelihood ratio, from above and from below in convex
+order.
 
 X = dP/dQ is a random number under Q, X ≥ 0 with mean 1 (less where P has mass that Q has not), and
 Z is the average of t independent copies. For every convex function f, E f(Z) is at most that of the

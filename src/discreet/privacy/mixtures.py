@@ -207,7 +207,8 @@ def truncated_batches(
 
     **Guarantee.** Holds if records are sampled independently with probability `rate`, and a
     uniformly random `batch` of them is kept if there are more. `records` is the number of records,
-    before one is removed. What would break it: another number of records, or keeping the first ones.
+    before one is removed. What would break it: another number of records, or keeping the first
+    ones.
 
     >>> step = truncated_batches(noise=1.0, rate=0.01, batch=200, records=10_000)
     >>> round((1_000 * step).epsilon(1e-6), 3)

@@ -5,8 +5,8 @@
     one_of(laplace(scale=1), gaussian(noise=1))      # one of them, chosen without a look at the data
 
 K has the truncated negative binomial distribution P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥
-1, with η > -1; for η = 0 that is (1-γ)^k / k. A lesser η costs less for the same mean, and runs only
-once more often.
+1, with η > -1; for η = 0 that is (1-γ)^k / k. A lesser η costs less for the same mean, and runs
+only once more often.
 
 **Guarantee.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K
 times on the same data, and the run that comes first in some total order of q's *outputs* is

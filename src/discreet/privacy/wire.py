@@ -79,8 +79,8 @@ def write_versioned(kind: str, fields: JsonObject) -> str:
 def read_versioned(text: str, kind: str, build: Callable[[Any], Thing]) -> Thing:
     """What `build` makes of the fields that `write_versioned` wrote.
 
-    **Guarantee.** Any other text is refused (DP401), and so is one of a later version (DP402), whose
-    fields may mean something else; whatever `build` raises becomes a refusal.
+    **Guarantee.** Any other text is refused (DP401), and so is one of a later version (DP402),
+    whose fields may mean something else; whatever `build` raises becomes a refusal.
     """
     try:
         data = json.loads(text)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One answer in a session, at a stated cost or at the least cost for a stated error: compiled, charged, drawn and stored.
+"""One answer in a session, at a stated cost or at the least cost for a stated error: compiled,
+charged, drawn and stored.
 
-**Guarantee.** Nothing is drawn before it was charged. A question that is refused is refused before anything is charged, but for
-what the steps before the refusal cost; the error says so.
+**Guarantee.** Nothing is drawn before it was charged. A question that is refused is refused before
+anything is charged, but for what the steps before the refusal cost; the error says so.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def choose_bounds(
 ) -> bool:
     """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused; whether that was paid now.
 
-    `asked` was parsed for the data set `assumed`, which assumes those bounds. For a question that is asked by its error
-    they cost as much as its first steps may.
+    `asked` was parsed for the data set `assumed`, which assumes those bounds. For a question that
+    is asked by its error they cost as much as its first steps may.
     """
     checking = replace(compiler, data=assumed)
     bound, epsilon = checking.bound_or_assumed()[0], _PILOT_EPSILON
@@ -93,10 +94,11 @@ def choose_bounds(
 def answer_by_error(
     compiler: QuestionCompiler, question: Question, key: str | None, error: str | float, **options: Any
 ) -> Answer:
-    """The answer at the least cost for an error: at once where the cost is known in advance, else after a pilot.
+    """The answer at the least cost for an error: at once where the cost is known in advance, else
+    after a pilot.
 
-    Each of the two steps has a key of its own if the question has one. Each step is then paid once, even if the process
-    is stopped and asks again. Without a key every step is new and is paid.
+    Each of the two steps has a key of its own if the question has one. Each step is then paid once,
+    even if the process is stopped and asks again. Without a key every step is new and is paid.
     """
     # The most that it may cost is no part of the question: a retry that allows more goes on from the same first step.
     stated = "".join(f", {name} {value}" for name, value in sorted(options.items()) if name != "epsilon")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens streams, and finds those that a ledger holds.
 
-**Guarantee.** A stream is charged in full before its first row is drawn, once: opening it again, with the same question,
-periods and cost, finds the same stream, and anything else under its name is refused (DP604).
+**Guarantee.** A stream is charged in full before its first row is drawn, once: opening it again,
+with the same question, periods and cost, finds the same stream, and anything else under its name is
+refused (DP604).
 """
 
 from __future__ import annotations

@@ -311,14 +311,17 @@ class Session(StreamMethods):
         check: float = 0.01,
         key: str | None = None,
     ) -> SyntheticCopy:
-        """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all pairs of columns.
+        """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all
+        pairs of columns.
 
-        By default all columns with public values or bounds are copied. `bins` states the number of intervals of a numeric
-        column, or their edges. The `method` "aim" measures tables that it chooses round after round; it takes longer and is
-        better for training models. `check` is the share of the budget that measures how far the copy is off; 0 leaves that out.
-        The cost needs a delta, or is stated as `rho`.
+        By default all columns with public values or bounds are copied. `bins` states the number of
+        intervals of a numeric column, or their edges. The `method` "aim" measures tables that it
+        chooses round after round; it takes longer and is better for training models. `check` is the
+        share of the budget that measures how far the copy is off; 0 leaves that out. The cost needs
+        a delta, or is stated as `rho`.
 
-        **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and conditions on the copy cost nothing.
+        **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and
+        conditions on the copy cost nothing.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -390,10 +393,11 @@ class Session(StreamMethods):
         answer: Answer | None = None,
         parameters: Sequence[Value] = (),
     ) -> ErrorExplanation:
-        """How much of the error of a question is noise, contribution bound, clipping and suppression; and which changes
-        would halve it, with the new margin beside the old.
+        """How much of the error of a question is noise, contribution bound, clipping and
+        suppression; and which changes would halve it, with the new margin beside the old.
 
-        What the bounds cut off is known after `suggest_bounds`. With the `answer` to the question it is stated in its units.
+        What the bounds cut off is known after `suggest_bounds`. With the `answer` to the question
+        it is stated in its units.
 
         **Guarantee.** No row is read and nothing is spent.
 
@@ -419,12 +423,13 @@ class Session(StreamMethods):
     def combine(self, *answers: Answer, complete: Sequence[str] = ()) -> Answer:
         """Answers to overlapping questions as one: each number once, by generalised least squares.
 
-        The questions must ask for the same counts and sums of the same rows, by keys of their own: a table by sex and a
-        later one by sex and race. `complete` names keys of which every row has one of the listed values, as you know and
-        the library does not; then the table by sex and race also tells about the total.
+        The questions must ask for the same counts and sums of the same rows, by keys of their own:
+        a table by sex and a later one by sex and race. `complete` names keys of which every row has
+        one of the listed values, as you know and the library does not; then the table by sex and
+        race also tells about the total.
 
-        **Guarantee.** Free: only released numbers are read. The intervals hold if the answers are about the same rows with
-        the same contribution bounds.
+        **Guarantee.** Free: only released numbers are read. The intervals hold if the answers are
+        about the same rows with the same contribution bounds.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -463,14 +468,17 @@ class Session(StreamMethods):
     def suggest_bounds(
         self, table: str | None = None, columns: Sequence[str] = (), *, epsilon: float
     ) -> BoundsSuggestion:
-        """Bounds with about the least error for a private table, and how much the declared ones cut off.
+        """Bounds with about the least error for a private table, and how much the declared ones cut
+        off.
 
-        The number of rows of a unit and, for each of `columns`, its greatest and its least value are counted in noisy
-        histograms. `at_most` and the bounds are those at which bias and the noise of later questions at this ε are about
-        equal. Later answers note the shares of rows and of values that the declared bounds cut off.
+        The number of rows of a unit and, for each of `columns`, its greatest and its least value
+        are counted in noisy histograms. `at_most` and the bounds are those at which bias and the
+        noise of later questions at this ε are about equal. Later answers note the shares of rows
+        and of values that the declared bounds cut off.
 
-        **Guarantee.** All histograms together cost ε, and are charged before they are drawn. Each is paid once: what the ledger
-        has is shown again for nothing, and what is missing costs the whole ε.
+        **Guarantee.** All histograms together cost ε, and are charged before they are drawn. Each
+        is paid once: what the ledger has is shown again for nothing, and what is missing costs the
+        whole ε.
 
         >>> import discreet as dp
         >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -588,7 +596,9 @@ class Session(StreamMethods):
     def _parse_assuming(
         self, text: object, parameters: Sequence[Value]
     ) -> tuple[ParsedQuestion, Dataset, Mapping[str, Sequence[str]]]:
-        """A question, the data set that it was parsed for, and the columns whose bounds that assumes."""
+        """A question, the data set that it was parsed for, and the columns whose bounds that
+        assumes.
+        """
         try:
             return _parse(text, self.data, parameters), self.data, {}
         except BadParameter:

@@ -5,12 +5,15 @@
     stream.release()                 # the row of every period that is over
     stream.total(); stream.window(4); stream.between("2026-01-05", "2026-02-01")
 
-**Guarantee.** All rows together cost what was charged when the stream was opened, however often and by whomever they are
-asked for. Each period has one row for ever, which is stored before it is shown. No noise is stored.
+**Guarantee.** All rows together cost what was charged when the stream was opened, however often and
+by whomever they are asked for. Each period has one row for ever, which is stored before it is
+shown. No noise is stored.
 
-Why it holds: participation.proof.md, §§ 1 to 6, and the ledger's rows of periods (`ledger/periods.py`).
+Why it holds: participation.proof.md, §§ 1 to 6, and the ledger's rows of periods
+(`ledger/periods.py`).
 
-What would break it: data of a period that change after it; the stream notices it where the sums change, and goes no further.
+What would break it: data of a period that change after it; the stream notices it where the sums
+change, and goes no further.
 """
 
 from __future__ import annotations
@@ -81,10 +84,11 @@ class StreamPreview:
 class Stream:
     """A question that is answered again every period. `Session.stream` makes it.
 
-    **Guarantee.** Asking for a row again shows the same row, at no cost. Everything but `release` reads published rows only.
+    **Guarantee.** Asking for a row again shows the same row, at no cost. Everything but `release`
+    reads published rows only.
 
-    Why it holds: rows are stored in the ledger, once for each period, before they are shown. What would break it: a ledger that
-    is put back together with its stream file.
+    Why it holds: rows are stored in the ledger, once for each period, before they are shown. What
+    would break it: a ledger that is put back together with its stream file.
 
     >>> import datetime, discreet as dp
     >>> from discreet import testing
@@ -164,10 +168,12 @@ class Stream:
 
     @check.arguments
     def release(self, until: Day | None = None) -> Answer:
-        """The figures of all single periods up to a day, by default up to today; new ones are drawn and stored first.
+        """The figures of all single periods up to a day, by default up to today; new ones are drawn
+        and stored first.
 
-        **Guarantee.** No charge. Each row is stored before it is shown, and a row that was stored is shown again as it is. Refused,
-        with nothing drawn, are periods that are not over (DP611) and data that have changed in a published period (DP610).
+        **Guarantee.** No charge. Each row is stored before it is shown, and a row that was stored
+        is shown again as it is. Refused, with nothing drawn, are periods that are not over (DP611)
+        and data that have changed in a published period (DP610).
         """
         wanted = self._periods_until(until)
         return self._timed(
@@ -238,7 +244,9 @@ class Stream:
 
     @check.arguments
     def totals(self, *, together: bool = False, confidence: float = CONFIDENCE) -> Answer:
-        """The running total after each published period; with `together` all intervals hold at once."""
+        """The running total after each published period; with `together` all intervals hold at
+        once.
+        """
         rows = self._published_rows()
         ranges = [(0, period) for period in range(len(rows.rows))]
         return rows.over(ranges, together=together, confidence=confidence)
@@ -278,7 +286,9 @@ class Stream:
 
     @check.arguments
     def windows(self, periods: int, *, together: bool = False, confidence: float = CONFIDENCE) -> Answer:
-        """The sum over so many periods, ending with each published period that has as many before it."""
+        """The sum over so many periods, ending with each published period that has as many before
+        it.
+        """
         rows = self._published_rows()
         length = self._window_length(periods, len(rows.rows))
         ranges = [(last - length + 1, last) for last in range(length - 1, len(rows.rows))]
@@ -305,7 +315,8 @@ class Stream:
     def plot(
         self, *, figures: str = "totals", together: bool = True, confidence: float = CONFIDENCE
     ) -> Figure:
-        """A chart of the running totals, or of the single periods, with the band of their intervals.
+        """A chart of the running totals, or of the single periods, with the band of their
+        intervals.
 
         **Guarantee.** Post-processing of published rows.
         """

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stream file beside a ledger: a secret for digests, and the last hashes that were seen in the ledger.
+"""The stream file beside a ledger: a secret for digests, and the last hashes that were seen in the
+ledger.
 
     visits.ledger            public: charges, published rows, digests
     visits.ledger.streams    as private as the data
 
-**Guarantee.** The secret is random, is made once, and is the same for all processes that use the file. A ledger that
-was put back to before a row that was published through this file is noticed, if the file was not put back with it.
+**Guarantee.** The secret is random, is made once, and is the same for all processes that use the
+file. A ledger that was put back to before a row that was published through this file is noticed, if
+the file was not put back with it.
 
-Why it holds: the file appears complete, by a link that fails if there is one already; after each published row the hash of
-the last row of the ledger is appended, and before the next row the ledger must hold these hashes. What would break it: a
-copy of the file in the hands of others, who could test guesses of the sums; a backup that restores both files.
+Why it holds: the file appears complete, by a link that fails if there is one already; after each
+published row the hash of the last row of the ledger is appended, and before the next row the ledger
+must hold these hashes. What would break it: a copy of the file in the hands of others, who could
+test guesses of the sums; a backup that restores both files.
 """
 
 from __future__ import annotations

@@ -53,15 +53,19 @@ class StreamMethods:
         open_ended: bool = False,
         file: str | Path | None = None,
     ) -> Stream:
-        """A question that is answered again every period: counts, sums and means of a table with a date.
+        """A question that is answered again every period: counts, sums and means of a table with a
+        date.
 
-        `every` is day, week, month, quarter or year, and `time` the column of the day of each row. The first period begins at
-        `start`, by default on the first day of the present one. `per_unit` bounds what one unit contributes to the whole stream, by
-        default so many rows in all as `at_most` says. `best_for` says which figures shall have the least error: "totals", "periods",
-        or the length of a sliding window. With `open_ended` the stream has ten times the periods, for little more noise.
-        `file` is the stream file, by default beside a ledger that is a file; it must be kept as private as the data.
+        `every` is day, week, month, quarter or year, and `time` the column of the day of each row.
+        The first period begins at `start`, by default on the first day of the present one.
+        `per_unit` bounds what one unit contributes to the whole stream, by default so many rows in
+        all as `at_most` says. `best_for` says which figures shall have the least error: "totals",
+        "periods", or the length of a sliding window. With `open_ended` the stream has ten times the
+        periods, for little more noise. `file` is the stream file, by default beside a ledger that
+        is a file; it must be kept as private as the data.
 
-        **Guarantee.** The whole stream is charged now, once. Opening it again finds the same stream.
+        **Guarantee.** The whole stream is charged now, once. Opening it again finds the same
+        stream.
         """
         request = StreamRequest(
             question,

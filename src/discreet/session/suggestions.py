@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds that a session chooses privately: paid once, kept in the ledger, and used for notes and for bounds="auto".
+"""Bounds that a session chooses privately: paid once, kept in the ledger, and used for notes and
+for bounds="auto".
 
-**Guarantee.** Everything is charged before it is drawn, in one transaction. What is stored under these keys everybody may
-know who may see the choice of at_most="auto"; reading it again costs nothing.
+**Guarantee.** Everything is charged before it is drawn, in one transaction. What is stored under
+these keys everybody may know who may see the choice of at_most="auto"; reading it again costs
+nothing.
 """
 
 from __future__ import annotations

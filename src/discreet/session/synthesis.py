@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic copy in a session: compiled, charged, drawn and stored, in that order. `Session.synthesize` states the guarantee."""
+"""A synthetic copy in a session: compiled, charged, drawn and stored, in that order.
+`Session.synthesize` states the guarantee.
+"""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
     decoding.py         totals, single periods and windows from noisy rows, and the errors of them
     choice.py           the factor with the least error
 
-Public numbers only: no question, no row of data and no ε is known here. `participation.proof.md` proves
-the guarantee. `Session.stream` uses it.
+Public numbers only: no question, no row of data and no ε is known here. `participation.proof.md`
+proves the guarantee. `Session.stream` uses it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 """Which factor has the least error, for what is asked and for how often units take part.
 
 **Guarantee.** The choice depends on public numbers only: the length of the stream, the bound on
-what one unit contributes, and which figures matter. It serves accuracy, and no privacy depends on it.
+what one unit contributes, and which figures matter. It serves accuracy, and no privacy depends on
+it.
 """
 
 from __future__ import annotations

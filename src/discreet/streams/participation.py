@@ -33,8 +33,9 @@ class Participation:
     contributions that the bound allows, of absolute value at most 1 for each row; and some pattern
     attains it. The square root of it is the l2 sensitivity of a stream with that factor.
 
-    Why it holds: participation.proof.md, § 2. What would break it: a bound that is not enforced on the
-    rows of each unit alone; a factor with negative or growing coefficients, which `Factor` refuses.
+    Why it holds: participation.proof.md, § 2. What would break it: a bound that is not enforced on
+    the rows of each unit alone; a factor with negative or growing coefficients, which `Factor`
+    refuses.
 
     >>> from discreet.streams import independent, square_root
     >>> Participation(rows=3).squared_sensitivity(independent(52))

@@ -60,9 +60,9 @@ def each(
 
     Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for
     it once. `groups` is the number of groups in which a unit usually is. With several private
-    tables both can say it for each: `at_most={"flights": 400, "planes": 1}`; a question is bounded by
-    the tables whose rows it reads, the greatest of a join. `relation` is "add-remove"
-    or "replace". `word` is what a unit is called in texts: "patient". `links` says for each table
+    tables both can say it for each: `at_most={"flights": 400, "planes": 1}`; a question is bounded
+    by the tables whose rows it reads, the greatest of a join. `relation` is "add-remove" or
+    "replace". `word` is what a unit is called in texts: "patient". `links` says for each table
     without this column whose its rows are: another column, or a foreign key to a private table that
     knows, as in {"orders": "customer", "items": "order_id -> orders.id"}.
 

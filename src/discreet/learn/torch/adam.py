@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adam that knows the noise in its gradients: its second moment is corrected for it (DP-AdamBC, Tang et al. 2024).
+"""Adam that knows the noise in its gradients: its second moment is corrected for it (DP-AdamBC,
+Tang et al. 2024).
 
     optimizer = CorrectedAdam(model.parameters(), lr=1e-3)
     run = private(model, optimizer, data, …)             # the run tells it how much noise there is
@@ -34,7 +35,8 @@ __all__ = ["CorrectedAdam"]
 
 @checked_class
 class CorrectedAdam(Optimizer):
-    """Adam with decoupled weight decay, whose second moment is corrected for noise of a known variance.
+    """Adam with decoupled weight decay, whose second moment is corrected for noise of a known
+    variance.
 
     **Guarantee.** None of its own. It sees released gradients and a public variance, so it is
     post-processing and costs nothing. The run sets `noise_variance` before every step; while it is

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clipping norm that follows a quantile of the gradients' norms, from a noisy count in every step (Andrew et al. 2021).
+"""A clipping norm that follows a quantile of the gradients' norms, from a noisy count in every step
+(Andrew et al. 2021).
 
     private(model, optimizer, data, …, clip=1.0, adaptive=Adaptive(quantile=0.5))
 
@@ -43,7 +44,8 @@ _UP = 1 + 1e-12
 @checked_class
 @dataclass(frozen=True)
 class Adaptive:
-    """How the clipping norm moves: towards the norm that the share `quantile` of the gradients stays below.
+    """How the clipping norm moves: towards the norm that the share `quantile` of the gradients
+    stays below.
 
     `noise` is the standard deviation of the noise on the count, in records. The default is a
     twentieth of the batch, and at least twice the noise multiplier, so that the count costs the sum
@@ -86,7 +88,9 @@ class Adaptive:
         )
 
     def next_clip(self, clip: Number, twice: int | torch.Tensor, *, noise: float, batch: int) -> Number:
-        """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no tensor is waited for."""
+        """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no
+        tensor is waited for.
+        """
         count_noise = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
         share: Any = (twice + count_noise) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise that later steps partly take back, and batches that take groups of records in turn, so that this costs nothing.
+"""Noise that later steps partly take back, and batches that take groups of records in turn, so that
+this costs nothing.
 
     cycle = Cycle(bands=8, records=60_000)
     noise = BandedNoise(cycle)
@@ -57,7 +58,9 @@ class Cycle:
 
 
 class _Past:
-    """The last noises of one part, in cells, the oldest overwritten first, and how many there were in all."""
+    """The last noises of one part, in cells, the oldest overwritten first, and how many there were
+    in all.
+    """
 
     def __init__(self, buffer: torch.Tensor, lags: int) -> None:
         self.turn = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of correlated noise: a factor of the prefix sums with few bands, and how far noise moves the sums.
+"""Numbers of correlated noise: a factor of the prefix sums with few bands, and how far noise moves
+the sums.
 
     factor(4)                   # c_0 … c_3; the matrix C has c_k on its k-th diagonal below the main one
     prefix_error(4, 500)        # the root mean square error of a sum of gradients, over 500 steps, for noise of one

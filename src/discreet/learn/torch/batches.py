@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as a loop sees them: one after the other, in micro-batches if they are too large for the memory.
+"""Batches as a loop sees them: one after the other, in micro-batches if they are too large for the
+memory.
 
 A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A
 batch without records is shown as one blank of weight zero, so that the loop runs and the step is
@@ -125,7 +126,9 @@ class LoaderBatches:
         yield Batch(data, _rows(data))
 
     def _try_collate(self) -> None:
-        """Try how the loader collates. Not with workers, because files that a data set opens belong to them."""
+        """Try how the loader collates. Not with workers, because files that a data set opens belong
+        to them.
+        """
         records: Any = self._loader.dataset
         if not self._loader.num_workers and len(records) > 1:
             refuse_mixing(self._loader.collate_fn, [records[index] for index in range(min(3, len(records)))])

@@ -21,7 +21,9 @@ __all__ = ["Calls", "Hook", "rows_of"]
 
 
 class Hook:
-    """A hook of a model. In a copy of the model, also a stored one, it does nothing, and holds nothing."""
+    """A hook of a model. In a copy of the model, also a stored one, it does nothing, and holds
+    nothing.
+    """
 
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
@@ -38,7 +40,9 @@ def _nothing(*arguments: Any) -> None:
 
 
 class Calls:
-    """Notes the rows of the calls under way; 0 outside of a call, or if its tensors have not all the same rows."""
+    """Notes the rows of the calls under way; 0 outside of a call, or if its tensors have not all
+    the same rows.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
@@ -69,7 +73,9 @@ class Calls:
 
 
 def rows_of(arguments: Iterable[Any]) -> int:
-    """The length of the first axis of all tensors in what a model is called with, if it is the same."""
+    """The length of the first axis of all tensors in what a model is called with, if it is the
+    same.
+    """
     leaves = list(arguments)
     if not all(type(leaf) is Tensor for leaf in leaves):
         leaves = [leaf for leaf in internals.tree_leaves(leaves) if isinstance(leaf, Tensor)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Canaries: made-up records whose gradients are known, each in the data by the toss of a coin, to audit a run by itself.
+"""Canaries: made-up records whose gradients are known, each in the data by the toss of a coin, to
+audit a run by itself.
 
     run = private(model, optimizer, data, …, canaries=1000)
     …                                                                 # the loop as always
@@ -41,7 +42,8 @@ _LONG = 1000.0
 
 @checked_class
 class Canaries(Module):
-    """Made-up records that audit a run. `included` are their coins, `scores` what the run has revealed of each so far.
+    """Made-up records that audit a run. `included` are their coins, `scores` what the run has
+    revealed of each so far.
 
     **Guarantee.** Canaries use fresh coins and no record, so the audit costs no privacy. What would
     break it: showing `included` while others may still rely on the canaries.
@@ -75,7 +77,9 @@ class Canaries(Module):
         return indices[~is_canary | self.included[np.where(is_canary, indices - records, 0)]]
 
     def losses(self, losses: Tensor, indices: Indices, records: int) -> Tensor:
-        """The losses of the records. A canary, whose record is a blank, gets a loss of its own instead."""
+        """The losses of the records. A canary, whose record is a blank, gets a loss of its own
+        instead.
+        """
         if indices.size == 0:
             return losses
         is_canary = torch.from_numpy(indices >= records).to(losses.device, non_blocking=True)
@@ -87,7 +91,9 @@ class Canaries(Module):
         return torch.where(is_canary, -canary_losses, losses)
 
     def note(self) -> None:
-        """Add what the last release reveals of each canary. Its loss falls along its direction, hence the sign."""
+        """Add what the last release reveals of each canary. Its loss falls along its direction,
+        hence the sign.
+        """
         gradient: Any = self.weight.grad
         self._seen -= gradient[: self.count, 0].double()
 

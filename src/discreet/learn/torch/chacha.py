@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise on a GPU from ChaCha20 (RFC 8439, section 2.3): one kernel, and the same in numpy, which the kernel must equal.
+"""Noise on a GPU from ChaCha20 (RFC 8439, section 2.3): one kernel, and the same in numpy, which
+the kernel must equal.
 
     blocks(key, counters, nonce)              # in numpy: (number of counters, 16) words of 32 bits
     add_noise(buffer, key, turn, scales)      # on the GPU: cipher, Box-Muller, noise on a grid, added in place
@@ -82,7 +83,9 @@ def _quarter_round(state: Words32, a: int, b: int, c: int, d: int) -> None:
 
 
 def reference_normals(key: Words32, count: int, turn: int) -> npt.NDArray[np.float64]:
-    """The standard normals that the kernel adds: element number k·N + b is the k-th of block b, of N blocks."""
+    """The standard normals that the kernel adds: element number k·N + b is the k-th of block b, of
+    N blocks.
+    """
     number = -(-count // NORMALS)
     words = blocks(key, np.arange(number), (turn, 0, 0)).reshape(number, 4, 4).astype(np.float64)
     high, low = words[..., 0] * 2.0**32, words[..., 1]
@@ -169,7 +172,9 @@ def _add_noise(  # noqa: PLR0917
 
 
 def add_noise(buffer: torch.Tensor, key: torch.Tensor, turn: int, scales: torch.Tensor) -> None:
-    """`noise.StepNoise.add_` for a contiguous buffer on a GPU; `key` holds eight int32, `scales` three float64, there too."""
+    """`noise.StepNoise.add_` for a contiguous buffer on a GPU; `key` holds eight int32, `scales`
+    three float64, there too.
+    """
     size = buffer.numel()
     blocks = -(-size // NORMALS)
     grid = (-(-blocks // _BLOCK),)

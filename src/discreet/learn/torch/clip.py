@@ -47,7 +47,8 @@ _LEAST = 2.0**-60
 
 @dataclass(frozen=True)
 class ClippedSum:
-    """Sums over records, by parameter, in float32 or wider. The other fields are secret: they leave only with noise.
+    """Sums over records, by parameter, in float32 or wider. The other fields are secret: they leave
+    only with noise.
 
     `norms` holds what each record was measured at, `factors` what it was multiplied by.
     """
@@ -155,7 +156,9 @@ class Clipper:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """For the length of a block the parameters are ordinary ones, for work that watching would slow down or hide."""
+        """For the length of a block the parameters are ordinary ones, for work that watching would
+        slow down or hide.
+        """
         was_open = self._open
         self._unwatch()
         try:
@@ -226,12 +229,15 @@ def _combined_norm(norms: list[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _number(number: float) -> Tensor:
-    """A number as a tensor without axes, which works on any device. Dividing it takes one pass; dividing a float takes two."""
+    """A number as a tensor without axes, which works on any device. Dividing it takes one pass;
+    dividing a float takes two.
+    """
     return torch.tensor(number, dtype=torch.float64)
 
 
 def _shares(norms: Tensor, clip: float | Tensor, weights: Tensor | None) -> Share:
-    """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0 already.
+    """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0
+    already.
 
     Also 0 where it is so small that the products with it would have lost their digits.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Level A: every record's gradient as whole numbers, summed as whole numbers, with exactly rounded Gaussian noise.
+"""Level A: every record's gradient as whole numbers, summed as whole numbers, with exactly rounded
+Gaussian noise.
 
 **Guarantee.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each
 coordinate), where one record adds a vector whose norm is at most clip/γ *as checked in integers*,
@@ -108,7 +109,9 @@ class ExactSums:
 
 
 def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
-    """In whole cells, cut towards zero, of a norm within the bound: `longest` has cells per unit, and its square."""
+    """In whole cells, cut towards zero, of a norm within the bound: `longest` has cells per unit,
+    and its square.
+    """
     per_cell, square = longest
     cells = (gradient * per_cell).trunc()
     for candidate in (cells, (cells * _SHORTER).trunc()):

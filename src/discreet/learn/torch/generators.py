@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generators of torch, numpy and Python: secret while the loop has a batch, and restored afterwards.
+"""The generators of torch, numpy and Python: secret while the loop has a batch, and restored
+afterwards.
 
     generators = Generators()
     for batch in generators.wrap(micro_batches):         # loading and the body of the loop draw from secret states
@@ -67,7 +68,9 @@ class Generators:
         self._settled = self._looping = False
 
     def wrap(self, batches: Iterator[P]) -> Iterator[P]:
-        """The same batches. Each is loaded with secret generators, and used with others that are secret too."""
+        """The same batches. Each is loaded with secret generators, and used with others that are
+        secret too.
+        """
         self._looping = True
         if self._public is None:
             self._public = _states()
@@ -87,7 +90,9 @@ class Generators:
                 self.end()
 
     def settle(self) -> None:
-        """Refuse if the loop seeded torch before it made its losses. Then go on from fresh secret states."""
+        """Refuse if the loop seeded torch before it made its losses. Then go on from fresh secret
+        states.
+        """
         if torch.initial_seed() != self._seed and self._public is not None:
             raise RefusedTraining(
                 "DP918",
@@ -111,7 +116,9 @@ class Generators:
 
 
 class Draws:
-    """The states of the shared generators at one moment, so that the draws after it can be repeated."""
+    """The states of the shared generators at one moment, so that the draws after it can be
+    repeated.
+    """
 
     def __init__(self) -> None:
         self._states = _states()

@@ -58,7 +58,9 @@ def _block(values, s, t, positions, width, T: tl.constexpr, STEP: tl.constexpr):
 def _gram(
     inputs, signal, out, records, positions, width, outputs, blocks, T: tl.constexpr, STEP: tl.constexpr
 ):
-    """One program for each record and block: its part of the square, and of the mass, a little too much of it."""
+    """One program for each record and block: its part of the square, and of the mass, a little too
+    much of it.
+    """
     record = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) // blocks
     j = tl.program_id(1) % blocks
@@ -84,7 +86,9 @@ def _gram(
 
 
 def squares_and_masses(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """The squared norm of each record, a little below zero, perhaps, where it is zero; and no less than its mass."""
+    """The squared norm of each record, a little below zero, perhaps, where it is zero; and no less
+    than its mass.
+    """
     records, positions, width = inputs.shape
     size = min(128, max(16, triton.next_power_of_2(positions)))
     blocks = -(-positions // size)

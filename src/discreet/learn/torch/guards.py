@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a model on made-up records, before it sees a real one: does it keep records apart, and is every parameter clipped?
+"""Tests of a model on made-up records, before it sees a real one: does it keep records apart, and
+is every parameter clipped?
 
 - *Records apart, forward*: the output for a record does not change when the other records are
   replaced, turn into NaN, or leave. NaN spreads through every mean and every norm, however small
@@ -62,7 +63,9 @@ def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class Writes:
-    """What a forward pass may write into the model, by name: `once` is the same for all records, `always` also when repeated."""
+    """What a forward pass may write into the model, by name: `once` is the same for all records,
+    `always` also when repeated.
+    """
 
     once: frozenset[str] = frozenset()
     always: frozenset[str] = frozenset()
@@ -99,7 +102,9 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
 
 
 def _make_repeatable(loss: Loss, before: Snapshot, draws: Draws) -> Loss:
-    """The same loss from the same start in every call, so that chance and earlier passes do not look like other records."""
+    """The same loss from the same start in every call, so that chance and earlier passes do not
+    look like other records.
+    """
 
     def repeatable_loss(model: nn.Module, *inputs: Tensor) -> Tensor:
         before.undo()

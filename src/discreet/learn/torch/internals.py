@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private parts of PyTorch that training needs, in one place, each looked up when it is first used.
+"""The private parts of PyTorch that training needs, in one place, each looked up when it is first
+used.
 
     internals.tree_leaves(batch)            # torch.utils._pytree.tree_leaves, from the first use on
     internals.version_of(tensor)            # tensor._version
@@ -192,7 +193,9 @@ def layers_and_hooks(model: Module) -> Iterator[Hashable]:
 
 
 def forget_workers(loader: DataLoader[Any]) -> None:
-    """Let a loader start its workers anew: those that outlive an epoch may have been started with seeds that are known."""
+    """Let a loader start its workers anew: those that outlive an epoch may have been started with
+    seeds that are known.
+    """
     _private(loader, "_iterator", "torch.utils.data.DataLoader")
     loader._iterator = None
 
@@ -226,7 +229,9 @@ def engine() -> Any:
 def dispatch_mode(
     answer: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
 ) -> AbstractContextManager[object]:
-    """A mode in which every operation on tensors is answered by a function of the operation and its arguments."""
+    """A mode in which every operation on tensors is answered by a function of the operation and its
+    arguments.
+    """
     kind = globals().get("_AnswerMode") or _answer_mode()
     mode: AbstractContextManager[object] = kind(answer)
     return mode

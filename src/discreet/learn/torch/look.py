@@ -40,7 +40,9 @@ _SELDOM = 16
 
 
 class FirstLook:
-    """Waits for calls of the model. `tested` is None before the first, and True if every call could be tested."""
+    """Waits for calls of the model. `tested` is None before the first, and True if every call could
+    be tested.
+    """
 
     def __init__(self, model: Module, test: Test, *, parted: bool) -> None:
         self._model, self._test, self._parted = model, test, parted
@@ -119,7 +121,9 @@ class FirstLook:
     def _test_model(
         self, model: Module, positional: tuple[Any, ...], named: dict[str, Any]
     ) -> guards.Writes | None:
-        """What the model may write, or None if it could not be tested. A model that fails is refused."""
+        """What the model may write, or None if it could not be tested. A model that fails is
+        refused.
+        """
         tensors: tuple[Any, ...] = positional
         is_packed = named or not all(isinstance(tensor, Tensor) and tensor.dim() for tensor in tensors)
         if is_packed:
@@ -148,7 +152,9 @@ def _unpack_writes(writes: guards.Writes) -> guards.Writes:
 
 
 class _Packed(Module):
-    """A model that takes tensors in keywords, lists and dictionaries, called with the tensors alone."""
+    """A model that takes tensors in keywords, lists and dictionaries, called with the tensors
+    alone.
+    """
 
     def __init__(self, model: Module, others: list[tuple[Any] | None], shape: Any) -> None:
         super().__init__()
@@ -162,7 +168,9 @@ class _Packed(Module):
 
 
 def refuse_statistics(model: Module) -> None:
-    """Refuse layers that are known to use statistics of the batch, whether the model could be tested or not."""
+    """Refuse layers that are known to use statistics of the batch, whether the model could be
+    tested or not.
+    """
     for name, module in model.named_modules():
         if not isinstance(module, internals.norm_class):
             continue

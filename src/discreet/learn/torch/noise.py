@@ -48,7 +48,9 @@ _LEAST = torch.tensor(2.0**-128, dtype=torch.float64)
 
 
 class GridScales(NamedTuple):
-    """Cells per unit, the standard deviation in cells, and the cell; numbers, or tensors on the device of the sums."""
+    """Cells per unit, the standard deviation in cells, and the cell; numbers, or tensors on the
+    device of the sums.
+    """
 
     per_cell: Number
     spread: Number
@@ -56,7 +58,9 @@ class GridScales(NamedTuple):
 
 
 def scales_for(*, noise: float, clip: Number, dimension: int) -> GridScales:
-    """The grid for `noise` clipping norms on `dimension` numbers. It does not wait for the value of a tensor `clip`."""
+    """The grid for `noise` clipping norms on `dimension` numbers. It does not wait for the value of
+    a tensor `clip`.
+    """
     root = math.sqrt(dimension) * (1 + 1e-12)
     cell: Number
     if isinstance(clip, torch.Tensor):
@@ -67,7 +71,8 @@ def scales_for(*, noise: float, clip: Number, dimension: int) -> GridScales:
 
 
 def normals(count: int, spread: Number = 1.0) -> torch.Tensor:
-    """Independent normals in double precision from the library's own source, a pair from two words (Box and Muller).
+    """Independent normals in double precision from the library's own source, a pair from two words
+    (Box and Muller).
 
     A word w is read with its sign. |w|·2**-63 is uniform on [0, 1]; what is added to its square
     keeps it from zero, and the greatest radius is 9.4 standard deviations.
@@ -91,7 +96,9 @@ class StepNoise:
         self._birth, self._turn = os.getpid(), 0
 
     def add_(self, buffer: torch.Tensor, scales: GridScales, *, divide: float, part: int = 0) -> None:
-        """Add fresh noise to a flat buffer, in place. `part` numbers the part of the parameters; only correlated noise uses it."""
+        """Add fresh noise to a flat buffer, in place. `part` numbers the part of the parameters;
+        only correlated noise uses it.
+        """
         if buffer.device.type == "cuda" and find_spec("triton") is not None:
             self._on_gpu(buffer, scales, divide)
         elif buffer.device.type == "cpu":
@@ -125,7 +132,9 @@ def _send_key(key: Words32, device: torch.device) -> torch.Tensor:
 
 
 def _pack_scales(scales: GridScales, divide: float, device: torch.device) -> torch.Tensor:
-    """What the kernel reads: the three numbers in one tensor, without a wait if they are already on the device."""
+    """What the kernel reads: the three numbers in one tensor, without a wait if they are already on
+    the device.
+    """
     parts: tuple[Any, ...] = (scales.per_cell, scales.spread, scales.cell / divide)
     if isinstance(scales.cell, torch.Tensor):
         return torch.stack([torch.as_tensor(part, device=device).double().reshape(()) for part in parts])

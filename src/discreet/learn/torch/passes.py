@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over large tensors on the GPU, in one reading instead of several. `pieces.base.Share` says what they compute.
+"""Passes over large tensors on the GPU, in one reading instead of several. `pieces.base.Share` says
+what they compute.
 
 They run only where there is a GPU and triton. Those that scale and clear run only on large tensors,
 where one reading less saves more time than starting a kernel costs.
@@ -50,7 +51,8 @@ def large(values: Tensor) -> bool:
 
 @triton.jit
 def _truncate(values):
-    """Without the bits that TF32 has not: then it does not matter how a product would have rounded them away.
+    """Without the bits that TF32 has not: then it does not matter how a product would have rounded
+    them away.
 
     What is not finite stays so: the bits of its exponent are kept.
     """
@@ -146,7 +148,9 @@ def _clear(values, factors, width, PARTS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def scale_records(values: Tensor, factors: Tensor, *, short: bool = False) -> Tensor:
-    """Factor times value, by record, and 0 for what is not finite; with `short`, cut to TF32 after that."""
+    """Factor times value, by record, and 0 for what is not finite; with `short`, cut to TF32 after
+    that.
+    """
     values, records = values.contiguous(), factors.shape[0]
     out = torch.empty_like(values)
     width = values.numel() // records
@@ -157,7 +161,8 @@ def scale_records(values: Tensor, factors: Tensor, *, short: bool = False) -> Te
 
 
 def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
-    """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record whose factor is 0.
+    """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record
+    whose factor is 0.
 
     With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is
     not read.
@@ -175,7 +180,9 @@ def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: b
 
 
 def affine_sums(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ_t g_t·(x_t - mean_t)·scale_t and Σ_t g_t of each record, for (records, positions, features)."""
+    """Σ_t g_t·(x_t - mean_t)·scale_t and Σ_t g_t of each record, for (records, positions,
+    features).
+    """
     records, positions, width = x.shape
     out = x.new_empty((2, records, width), dtype=torch.float32)
     tensors = (tensor.contiguous() for tensor in (gradient, x, mean, scale))

@@ -55,7 +55,8 @@ _MOST_BANDS = 64
 @checked_class
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The public numbers of a run: `steps` in all, `per_epoch` of them in an epoch. `plan_of` makes a checked plan.
+    """The public numbers of a run: `steps` in all, `per_epoch` of them in an epoch. `plan_of` makes
+    a checked plan.
 
     **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see
     the head of `plan.py`.
@@ -85,7 +86,9 @@ class TrainingPlan:
 
     @cached_property
     def rate(self) -> float:
-        """The probability that a record is in a batch of its turn. Poisson batches are drawn at this rate or a little below."""
+        """The probability that a record is in a batch of its turn. Poisson batches are drawn at
+        this rate or a little below.
+        """
         if self.sampling in ("full", _LOADER):
             return 1.0
         if self.sampling == _ALLOCATED:
@@ -98,7 +101,9 @@ class TrainingPlan:
 
     @property
     def rounds(self) -> int:
-        """How often `one_round` is paid for: every step, every turn of all bands, or every epoch of a loader or an allocation."""
+        """How often `one_round` is paid for: every step, every turn of all bands, or every epoch of
+        a loader or an allocation.
+        """
         return self.rounds_of(self.steps)
 
     def rounds_of(self, steps: int) -> int:
@@ -107,7 +112,9 @@ class TrainingPlan:
 
     @property
     def error(self) -> float:
-        """The root mean square error of running sums of gradients that is due to noise, in clipping norms."""
+        """The root mean square error of running sums of gradients that is due to noise, in clipping
+        norms.
+        """
         return self.noise * bands_of.prefix_error(self.bands, self.steps)
 
     def relative_variance(self, step: int) -> float:
@@ -160,7 +167,8 @@ def plan_of(
     per_epoch: int | None = None,
     bands: int | str = 1,
 ) -> TrainingPlan:
-    """A checked plan of a run. Without `noise` it has the least noise that (`epsilon`, `delta`) allows.
+    """A checked plan of a run. Without `noise` it has the least noise that (`epsilon`, `delta`)
+    allows.
 
     `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for
     (`epsilon`, `delta`).

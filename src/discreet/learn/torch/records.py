@@ -153,7 +153,9 @@ def check_loader(loader: DataLoader[Any]) -> None:
 
 
 def refuse_repeated_records(data: object) -> None:
-    """Refuse a data set that is known to have a record in several places. It would be drawn for each of them."""
+    """Refuse a data set that is known to have a record in several places. It would be drawn for
+    each of them.
+    """
     whole: set[int] = set()
     parts: dict[int, set[int]] = {}
     for root, indices in _sources(data):
@@ -173,7 +175,9 @@ def refuse_repeated_records(data: object) -> None:
 
 
 def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
-    """The data sets that a data set consists of, and the indices of their records that it has. None means all."""
+    """The data sets that a data set consists of, and the indices of their records that it has. None
+    means all.
+    """
     if isinstance(data, ConcatDataset):
         for part in data.datasets:
             yield from _sources(part)
@@ -186,7 +190,9 @@ def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
 
 
 def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> None:
-    """Refuse a collate function if its row for one record changes when the other records become copies of it."""
+    """Refuse a collate function if its row for one record changes when the other records become
+    copies of it.
+    """
     draws = Draws()
     for index in (0, len(records) - 1):
         batches = []
@@ -210,7 +216,9 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
 
 
 def _same_row(first: Any, second: Any, index: int, count: int) -> bool:
-    """Whether a row is the same in two batches, which may be padded to different lengths at either end."""
+    """Whether a row is the same in two batches, which may be padded to different lengths at either
+    end.
+    """
     if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
     if first.shape[:1] != (count,) or second.shape[:1] != (count,) or first.dim() != second.dim():

@@ -67,7 +67,9 @@ def no_gradient_error(what: str, fix: str = _LOOP) -> RefusedTraining:
 
 
 def check_losses(losses: object, records: int) -> Tensor:
-    """Check that there is one loss for each record of the batch. The refusal does not say how many records there are."""
+    """Check that there is one loss for each record of the batch. The refusal does not say how many
+    records there are.
+    """
     if not isinstance(losses, Tensor) or losses.dim() != 1 or losses.shape[0] != records:
         raise RefusedTraining(
             "DP912",

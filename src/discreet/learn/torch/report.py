@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes a run: what is trained, layer by layer, and its guarantee, in numbered sentences. Public numbers only."""
+"""Describes a run: what is trained, layer by layer, and its guarantee, in numbered sentences.
+Public numbers only.
+"""
 
 from __future__ import annotations
 

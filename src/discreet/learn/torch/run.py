@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training run: sampler, clipping, noise and accountant in one object, so that they cannot disagree.
+"""A training run: sampler, clipping, noise and accountant in one object, so that they cannot
+disagree.
 
     run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
     for x, y in run:
@@ -154,11 +155,15 @@ class Run:
     # --- the loop ------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches of all remaining steps, perhaps in micro-batches. Each needs `backward` and `step`."""
+        """The batches of all remaining steps, perhaps in micro-batches. Each needs `backward` and
+        `step`.
+        """
         return self.batches(self.plan.steps - self.steps)
 
     def batches(self, steps: int) -> Iterator[Any]:
-        """The batches of the next `steps` steps: `run.batches(run.plan.per_epoch)` is about an epoch."""
+        """The batches of the next `steps` steps: `run.batches(run.plan.per_epoch)` is about an
+        epoch.
+        """
         steps = check.whole(at_least=0, steps=steps)
         for _ in range(steps):
             self._check_open()
@@ -181,7 +186,9 @@ class Run:
         self._turn = None
 
     def backward(self, losses: Tensor) -> None:
-        """Clip the gradient of every record and add it to the sum. `losses` has one loss for each record."""
+        """Clip the gradient of every record and add it to the sum. `losses` has one loss for each
+        record.
+        """
         self._check_open()
         turn = self._turn
         if turn is None or turn.used:
@@ -205,7 +212,9 @@ class Run:
             self._below = self._below + 2 * count_below() - (0 if turn.batch.blank else turn.batch.rows)
 
     def _step(self, optimizer: Optimizer, real: Callable[[], Any], closure: Any) -> Any:
-        """What `optimizer.step()` does in a run: nothing within a batch, and the private step at its end."""
+        """What `optimizer.step()` does in a run: nothing within a batch, and the private step at
+        its end.
+        """
         turn = self._turn
         if closure is not None:
             raise no_gradient_error("a closure computes gradients of its own.", "optimizer.step()")
@@ -292,7 +301,9 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The guarantee of all steps so far, including those before a checkpoint. None before the first step."""
+        """The guarantee of all steps so far, including those before a checkpoint. None before the
+        first step.
+        """
         earlier, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
         if rounds == 0:
             return earlier
@@ -300,7 +311,9 @@ class Run:
         return current if earlier is None else earlier + current
 
     def epsilon(self, delta: float | None = None) -> float:
-        """The ε of all steps so far at this δ. The default is the `delta` that was passed to `private`."""
+        """The ε of all steps so far at this δ. The default is the `delta` that was passed to
+        `private`.
+        """
         delta = self.delta if delta is None else check.delta(delta=delta)
         spent = self.guarantee
         return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=delta))
@@ -312,7 +325,9 @@ class Run:
 
     @property
     def losses_tested(self) -> bool | None:
-        """Whether the losses of a batch were compared with those of a changed batch. None before the first comparison."""
+        """Whether the losses of a batch were compared with those of a changed batch. None before
+        the first comparison.
+        """
         return self._mixing.tested
 
     def report(self) -> str:
@@ -326,7 +341,9 @@ class Run:
     # --- the end, and copies --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs besides the model and the optimizer: steps, plan and guarantee. Never a key."""
+        """What a checkpoint needs besides the model and the optimizer: steps, plan and guarantee.
+        Never a key.
+        """
         return checkpoint.state_of(
             steps=self.past.steps + self.steps, spent=self.guarantee, clip=float(self.clip), plan=self.plan
         )

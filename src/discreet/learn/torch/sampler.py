@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records are in a batch: drawn in secret, afresh for every step, from the library's cryptographic source.
+"""Which records are in a batch: drawn in secret, afresh for every step, from the library's
+cryptographic source.
 
     draw(plan, 60_000)          # the indices of the records of one batch, in ascending order
 

@@ -29,7 +29,8 @@ __all__ = ["Training"]
 
 @checked_class
 class Training(Mechanism):
-    """A training function as a mechanism: it trains on data and returns its run, and the state of the model is released.
+    """A training function as a mechanism: it trains on data and returns its run, and the state of
+    the model is released.
 
     **Guarantee.** That of the plan. Why it holds: the run counts what it drew, and nothing is
     released unless that is the planned guarantee or a part of it. What would break it: a function

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the losses of a loop keep records apart: its code runs on its batch, and on another that shares some records.
+"""Checks that the losses of a loop keep records apart: its code runs on its batch, and on another
+that shares some records.
 
     mixing = Mixing()
     mixing.begin(batch, rows)                # from here on, every operation of torch is done twice
@@ -50,7 +51,8 @@ _FACTORS = {"mul", "div", "true_divide", "mul_", "div_", "_foreach_mul", "_forea
 
 
 class Mixing:
-    """Decides which batches are tried. `tested` is None before the first, and True if the losses of one could be compared.
+    """Decides which batches are tried. `tested` is None before the first, and True if the losses of
+    one could be compared.
 
     Secret batch sizes are remembered until there were three of them, and then no longer.
     """
@@ -61,7 +63,9 @@ class Mixing:
         self._by_size: dict[int, set[str]] | None = {} if secret_sizes else None
 
     def begin(self, batch: Any, rows: int) -> None:
-        """Try this batch if it is due: once with some records replaced, and once with all others replaced."""
+        """Try this batch if it is due: once with some records replaced, and once with all others
+        replaced.
+        """
         new = self._by_size is not None and rows > _SMALL and rows not in self._by_size
         if rows > 1 and (new or not self.tested or int(current().words(1)[0]) % _SELDOM == 0):
             choice = torch.Generator().manual_seed(int(current().words(1)[0]) >> 1)
@@ -212,7 +216,9 @@ class _Shadow:
                 self._set_shadow(tensor, shadow)
 
     def judge(self, losses: Any) -> bool:
-        """Whether the losses could be compared. If those of a record that stayed differ, they are refused."""
+        """Whether the losses could be compared. If those of a record that stayed differ, they are
+        refused.
+        """
         shadow = self._shadow_of(losses) if isinstance(losses, Tensor) else None
         if shadow is None or shadow.shape != losses.shape or losses.shape != (self.rows,) or self._lost:
             return False

@@ -180,7 +180,9 @@ def _contents(thing: Any) -> dict[Any, Any]:
 
 
 class _Extra:
-    """What `get_extra_state` returned: made anew at every call, so compared by value, and no object of the model."""
+    """What `get_extra_state` returned: made anew at every call, so compared by value, and no object
+    of the model.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = value

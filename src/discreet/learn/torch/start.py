@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`private` makes a run of a model, an optimizer and data. It checks everything, then pays, and only then reads data."""
+"""`private` makes a run of a model, an optimizer and data. It checks everything, then pays, and
+only then reads data.
+"""
 
 from __future__ import annotations
 
@@ -263,7 +265,9 @@ def _check_callables(session: Payer | None, progress: object, clipper: object) -
 
 
 def _check_trained(model: Module, optimizer: object, past: Past) -> _Trained:
-    """Refuse models and optimizers that cannot be trained. The optimizers of a resumed run may hold averages."""
+    """Refuse models and optimizers that cannot be trained. The optimizers of a resumed run may hold
+    averages.
+    """
     parameters = _trainable_parameters(model)
     optimizers = optimizers_of(optimizer, parameters)
     refuse_copies(model, optimizers)
@@ -316,7 +320,9 @@ def _open_source(data: object, collate: Callable[[list[Any]], object] | None, ex
 
 
 def _numbers_of_data(source: _Source, size: int | None, batch: int | None, sampling: str) -> _DataNumbers:
-    """The public numbers of the data: how many records set the sampling rate, and what a loader does."""
+    """The public numbers of the data: how many records set the sampling rate, and what a loader
+    does.
+    """
     loader = source.loader
     if size is not None and (loader is not None or sampling == "fixed"):
         raise _contradiction_error(
@@ -381,7 +387,9 @@ def _check_bands(plan: TrainingPlan, adaptive: Adaptive | None, *, exact: bool) 
 def _micro_batch_size(
     physical: int | None, loader: DataLoader[Any] | None, clip: float, plan: TrainingPlan, *, exact: bool
 ) -> int | None:
-    """The most records of a micro-batch. On level A it is one, and the grid must be able to hold it."""
+    """The most records of a micro-batch. On level A it is one, and the grid must be able to hold
+    it.
+    """
     most_rows = None if physical is None else check.whole(physical=physical)
     if not exact:
         return most_rows

@@ -90,7 +90,9 @@ class PatchedOptimizer:
 
 
 class _Unwatched:
-    """A method that handles every parameter, called without watching: each watched parameter would be asked separately."""
+    """A method that handles every parameter, called without watching: each watched parameter would
+    be asked separately.
+    """
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
@@ -131,7 +133,9 @@ def _refuse_closures(optimizer: Optimizer) -> None:
 
 
 class _NoScaler:
-    """What a GradScaler reads before it steps an optimizer. Reading it is refused, because scaled losses were clipped."""
+    """What a GradScaler reads before it steps an optimizer. Reading it is refused, because scaled
+    losses were clipped.
+    """
 
     def __bool__(self) -> NoReturn:
         raise RefusedTraining(
@@ -181,7 +185,8 @@ def _values(state: Any) -> list[Any]:
 
 
 def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
-    """Refuse an optimizer that moves parameters of something else: they would get no private gradient.
+    """Refuse an optimizer that moves parameters of something else: they would get no private
+    gradient.
 
     `known` has the ids of the parameters of the model: a tensor is slow to hash.
     """

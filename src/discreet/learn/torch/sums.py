@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of clipped gradients, micro-batch by micro-batch, and their release: noise, the public divisor, `.grad`.
+"""Sums of clipped gradients, micro-batch by micro-batch, and their release: noise, the public
+divisor, `.grad`.
 
 **Guarantee.** `release` gives every parameter (sum of what was added since the last release +
 noise)/divisor, and nothing of the sum stays anywhere else. A parameter that took no part in a
@@ -49,7 +50,9 @@ class GradientSums(Protocol):
         ...
 
     def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Any]:
-        """Add the clipped gradients of some records. The result, when called, counts those below the clipping norm."""
+        """Add the clipped gradients of some records. The result, when called, counts those below
+        the clipping norm.
+        """
         ...
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
@@ -70,7 +73,9 @@ class GradientSums(Protocol):
 
 
 class _Flat:
-    """The parameters of one device and one precision, and the sum of their gradients, one after the other in one tensor."""
+    """The parameters of one device and one precision, and the sum of their gradients, one after the
+    other in one tensor.
+    """
 
     def __init__(self, parameters: Sequence[Parameter], device: torch.device, dtype: torch.dtype) -> None:
         self._parameters, self._kinds = parameters, [p.dtype for p in parameters]

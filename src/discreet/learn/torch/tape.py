@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tape notes, in one backward pass, what each use of each parameter contributes for each record.
+"""The tape notes, in one backward pass, what each use of each parameter contributes for each
+record.
 
 A use of a parameter is tapped: its output passes through an identity whose backward pass notes the
 gradient that arrives there, together with the inputs that were saved. The parameters themselves
@@ -85,7 +86,9 @@ class Tape:
         self._probe: _Probe | None = None
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
-        """The same output. When its gradient comes, `make(gradient, *saved)` says what it contributes."""
+        """The same output. When its gradient comes, `make(gradient, *saved)` says what it
+        contributes.
+        """
         self._expect(parameters)
         # Autograd copies the gradients of views that are marked as changed.
         if internals.is_view(out):
@@ -97,13 +100,17 @@ class Tape:
     def expand(
         self, value: Tensor, shape: Sequence[int], parameters: Sequence[Parameter], make: Make
     ) -> Tensor:
-        """A value without records, shown to every record: expanded to `shape`, whose first axis is the record."""
+        """A value without records, shown to every record: expanded to `shape`, whose first axis is
+        the record.
+        """
         self._expect(parameters)
         expanded: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
         return expanded
 
     def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
-        """Note one use. A parameter is measured when all its uses were noted, so that memory is freed."""
+        """Note one use. A parameter is measured when all its uses were noted, so that memory is
+        freed.
+        """
         if self._probe is not None:
             self._probe.hear(gradient)
         if not self.records:
@@ -136,7 +143,9 @@ class Tape:
             self._awaited.clear()
 
     def _settle_rest(self) -> None:
-        """Settle parameters that were not used as often as expected, and those that are measured together."""
+        """Settle parameters that were not used as often as expected, and those that are measured
+        together.
+        """
         for key in list(self._heard):
             self._settle(key, join_pieces(self._heard.pop(key)))
         if self._lone:
@@ -146,7 +155,9 @@ class Tape:
             self.measures.append(self._bundle.measure())
 
     def probe(self, losses: Tensor) -> None:
-        """Refuse losses that mix records, or that depend on trainable parameters that are not watched."""
+        """Refuse losses that mix records, or that depend on trainable parameters that are not
+        watched.
+        """
         _refuse_unwatched_parameters(losses, self._anchor)
         awaited = self._awaited.copy()
         self._probe = _Probe(losses)
@@ -157,7 +168,9 @@ class Tape:
             self._probe, self._awaited = None, awaited
 
     def totals(self, share: Share) -> dict[int, Tensor]:
-        """The sums over records, by the id of the parameter. The pieces are dropped, so that their memory is free."""
+        """The sums over records, by the id of the parameter. The pieces are dropped, so that their
+        memory is free.
+        """
         small, bundle, large, versions = self._small, self._bundle, self._pieces, self._versions
         self.forget()
         totals = {}
@@ -214,7 +227,8 @@ class Tape:
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
-    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its checks, whose results are known here.
+    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its checks, whose results
+    are known here.
 
     It runs in this thread: most of it is Python, which gains nothing from the threads that torch
     has for every device.

@@ -32,7 +32,9 @@ Dispatch = Callable[[Tape, Callable[..., Any], tuple[Any, ...], dict[str, Any]],
 
 
 class Watched(Parameter):
-    """A watched parameter. It never requires a gradient, so gradients reach it only through the tape."""
+    """A watched parameter. It never requires a gradient, so gradients reach it only through the
+    tape.
+    """
 
     tape: Tape
     dispatch: Dispatch
@@ -74,7 +76,8 @@ class Watched(Parameter):
 
 
 class Derived(Tensor):
-    """A value made of parameters and constants alone. It has no axis of records until it meets a tensor that has one.
+    """A value made of parameters and constants alone. It has no axis of records until it meets a
+    tensor that has one.
 
     `value` is the tensor with its own graph back to `leaves`, which stand for the parameters.
     """
@@ -88,7 +91,9 @@ class Derived(Tensor):
     __torch_function__ = Watched.__torch_function__
 
     def grows(self, shape: Sequence[int]) -> bool:
-        """Whether the record is a new axis of a result of this shape: always, for a value that has no records."""
+        """Whether the record is a new axis of a result of this shape: always, for a value that has
+        no records.
+        """
         return True
 
     def as_records(self) -> Tensor:
@@ -114,7 +119,9 @@ def without_watching() -> Iterator[None]:
 
 
 def is_watched(argument: object) -> bool:
-    """Whether an argument is a watched parameter, or made of some. `isinstance` is slow for parameters."""
+    """Whether an argument is a watched parameter, or made of some. `isinstance` is slow for
+    parameters.
+    """
     kind = type(argument)
     return kind is Watched or (kind is not Tensor and issubclass(kind, Derived))
 
@@ -139,7 +146,9 @@ def _refuse_freezing(function: Any) -> None:
 
 
 def compiled_model_error() -> RefusedTraining:
-    """The refusal of a model that torch.compile has rewritten, because uses of its parameters may go unnoticed."""
+    """The refusal of a model that torch.compile has rewritten, because uses of its parameters may
+    go unnoticed.
+    """
     return _watched_parameter_error(
         "a model that is being trained was compiled", "train the model as it is, and compile it afterwards"
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions on the GPU, record by record: gradients of a weight, and their norms, without ever making the patches.
+"""Convolutions on the GPU, record by record: gradients of a weight, and their norms, without ever
+making the patches.
 
 Patches are nine times as large as the picture that they are cut from, for a kernel of three by
 three. A program of these kernels looks up the numbers of a patch where they lie, so that one start
@@ -57,7 +58,9 @@ def fits(source: Tensor, window: Window) -> bool:
 
 @triton.jit
 def _patches(source, place, n, height, width, columns, positions, patch, sy, sx, py, px, dy, dx, KY, KX):
-    """What lies under positions `place`, one below the other, at the places `n` of a patch, side by side."""
+    """What lies under positions `place`, one below the other, at the places `n` of a patch, side by
+    side.
+    """
     row = (place // columns * sy - py)[:, None] + (n // KX % KY * dy)[None, :]
     column = (place % columns * sx - px)[:, None] + (n % KX * dx)[None, :]
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
@@ -117,7 +120,9 @@ def _square(
 
 
 def gradients(source: Tensor, signal: Tensor, window: Window) -> Tensor:
-    """The gradient of every record at the weight, in float32: (records, outputs, channels, *kernel)."""
+    """The gradient of every record at the weight, in float32: (records, outputs, channels,
+    *kernel).
+    """
     records, outputs, channels = source.shape[0], signal.shape[1], source.shape[1]
     out = source.new_empty((records, outputs, channels, *window.kernel), dtype=torch.float32)
     patch = channels * window.kernel[0] * window.kernel[1]
@@ -128,7 +133,9 @@ def gradients(source: Tensor, signal: Tensor, window: Window) -> Tensor:
 
 
 def squares(source: Tensor, signal: Tensor, window: Window) -> Tensor:
-    """The squared norm of the gradient of every record; a little below zero, perhaps, where it is zero."""
+    """The squared norm of the gradient of every record; a little below zero, perhaps, where it is
+    zero.
+    """
     out = source.new_empty(source.shape[0], dtype=torch.float32)
     positions = signal.shape[2] * signal.shape[3]
     size = max(16, triton.next_power_of_2(positions))

@@ -3,9 +3,9 @@
 
     delta_bound(laplace, epsilon=1.0, shift=0.9, stretch=0.01)
 
-**Guarantee.** The result is at least the supremum of P(S) - e^ε Q(S) over all events S and all pairs
-P = distribution of Z, Q = distribution of e^u Z + v with |u| <= stretch and |v| <= shift · min(1,
-e^u).
+**Guarantee.** The result is at least the supremum of P(S) - e^ε Q(S) over all events S and all
+pairs P = distribution of Z, Q = distribution of e^u Z + v with |u| <= stretch and |v| <= shift ·
+min(1, e^u).
 
 Why it holds: for each u the greatest |v| is the worst, because both densities are symmetric and
 unimodal. Between two values of u the divergence is at most that at one of them with ε reduced by
@@ -60,7 +60,9 @@ def laplace(epsilon: float, scale: float, middle: float, other: float) -> float:
 
 
 def gaussian(epsilon: float, scale: float, middle: float, other: float) -> float:
-    """Normal of that standard deviation about 0 against normal of deviation `other` about `middle` >= 0."""
+    """Normal of that standard deviation about 0 against normal of deviation `other` about `middle`
+    >= 0.
+    """
     curve = (1 / other**2 - 1 / scale**2) / 2
     slope, level = -middle / other**2, middle**2 / (2 * other**2) + math.log(other / scale) - epsilon
     return _gap(

@@ -10,9 +10,9 @@
 | `Custom`: a function and its `LocalAtDistance` or `SmoothBound` | the caller's | the caller's |
 
 **Guarantee.** `measure(records, t)` returns the exact answer and a bound that is at least the local
-sensitivity and (t + 2**-31)-smooth. Both are total functions of the records: NaN and values that are
-not numbers count as the middle of the bounds. Proofs: smooth.proof.md, §§3-4. What would break it:
-bounds that were read off the data.
+sensitivity and (t + 2**-31)-smooth. Both are total functions of the records: NaN and values that
+are not numbers count as the middle of the bounds. Proofs: smooth.proof.md, §§3-4. What would break
+it: bounds that were read off the data.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def variance(of: str | Expression, between: Bounds | None = None, *, sample: boo
 
 @check.arguments
 def stddev(of: str | Expression, between: Bounds | None = None, *, sample: bool = False) -> AggregateSpec:
-    """The standard deviation of the population, or of a `sample` (divided by n − 1); values are clipped
-    as in `sum`.
+    """The standard deviation of the population, or of a `sample` (divided by n − 1); values are
+    clipped as in `sum`.
 
     >>> stddev("days", between=(0, 60)).kind, stddev("days", sample=True).kind
     ('stddev', 'sample_stddev')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the conditions of a question say of its columns: ends, and that a value is not NULL.
 
-**Guarantee.** Every statement holds for every row in which the conditions are TRUE. Only the question
-is read. What a condition of another form says is not used.
+**Guarantee.** Every statement holds for every row in which the conditions are TRUE. Only the
+question is read. What a condition of another form says is not used.
 """
 
 from __future__ import annotations

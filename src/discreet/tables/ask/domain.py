@@ -5,9 +5,9 @@
 value that a key can have in a row whose columns keep to their description; for a key of one column
 with listed values, or of one column of whole numbers or dates, it holds no other.
 
-Why it holds: a key is cut into parts (`_parts_of`) that each have few values: columns, or wider terms
-whose type bounds them. Every combination of their values is tried. A combination is left out only
-where a condition, evaluated on it exactly, is not TRUE. A column that is clamped to its bounds
+Why it holds: a key is cut into parts (`_parts_of`) that each have few values: columns, or wider
+terms whose type bounds them. Every combination of their values is tried. A combination is left out
+only where a condition, evaluated on it exactly, is not TRUE. A column that is clamped to its bounds
 stands for the values beyond them too, so conditions cannot exclude an end unless they exclude all
 that lies beyond it (`_ends`).
 """
@@ -59,8 +59,8 @@ _Known = Mapping[tuple[str, str], tuple[Any, ...]]
 class Facts:
     """What is publicly known of the rows of a question.
 
-    `known` has the values that lists in WHERE and joins leave to columns, `optional` the public tables
-    of left joins, and each of `conditions` is TRUE in every row.
+    `known` has the values that lists in WHERE and joins leave to columns, `optional` the public
+    tables of left joins, and each of `conditions` is TRUE in every row.
     """
 
     dataset: Dataset
@@ -254,7 +254,9 @@ class _Search:
         return Values(cells, missing)
 
     def _cells(self, part: Expr, kind: Type) -> Sequence[int] | None:
-        """All cells of a type, or one for each way in which they compare with the constants beside them."""
+        """All cells of a type, or one for each way in which they compare with the constants beside
+        them.
+        """
         if not kind.is_ordered:
             return None
         if not kind.places and (kind.high - kind.low) // _step(part) < _TRIED:
@@ -316,7 +318,9 @@ def _assignment(parts: Sequence[Expr], values: Sequence[Values], length: int) ->
 
 
 def _name(part: Expr) -> Any:
-    """A column by its name and grid, because its bounds differ where it is read; another part by itself."""
+    """A column by its name and grid, because its bounds differ where it is read; another part by
+    itself.
+    """
     return (part.table, part.column, part.of.places) if isinstance(part, Read) else part
 
 
@@ -330,7 +334,9 @@ def _wider(read: Expr | None, other_read: Expr) -> Expr:
 
 
 def _compared_with(expr: Expr, column: Read) -> set[int] | None:
-    """The constants that a column is compared with, and the ends of its readings; None if it is used otherwise."""
+    """The constants that a column is compared with, and the ends of its readings; None if it is
+    used otherwise.
+    """
     if isinstance(expr, Read):
         return None if _name(expr) == _name(column) else set()
     edges: set[int] = set()

@@ -354,7 +354,8 @@ class Expression:
         return _binary(exp.Add, self, Expression(_interval(text or "0 day")))
 
     def until(self, other: Operand, unit: str) -> Expression:
-        """How many beginnings of a unit, such as "day" or "month", lie after it, up to another date.
+        """How many beginnings of a unit, such as "day" or "month", lie after it, up to another
+        date.
 
         >>> col("came_on").until(col("left_on"), "day")
         DATE_DIFF('day', came_on, left_on)

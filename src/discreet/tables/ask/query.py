@@ -167,7 +167,9 @@ class Query(QueryMethods):
         )
 
     def with_ordered(self, kind: str, column: str | Expression, by: Sequence[str | Expression]) -> Query:
-        """The question with the ranges or the prefixes of a column, for every subset of other columns."""
+        """The question with the ranges or the prefixes of a column, for every subset of other
+        columns.
+        """
         first = (_name(column), as_expression(column))
         ordered = exp.Anonymous(this=kind, expressions=[first[1].node.copy()])
         if not by and not self.keys:
@@ -462,7 +464,9 @@ def _listed_columns(table: Table) -> list[str]:
 
 
 def _objective_text(objective: object) -> str:
-    """An objective as SQL writes it: a word, or weights such as 'sex: 5; sex, race: 1'; empty for the default."""
+    """An objective as SQL writes it: a word, or weights such as 'sex: 5; sex, race: 1'; empty for
+    the default.
+    """
     if isinstance(objective, Mapping):
         pairs = ((name if isinstance(name, tuple) else (name,), weight) for name, weight in objective.items())
         return "; ".join(

@@ -5,9 +5,9 @@ r"""Regular expressions as conditions that all engines read alike: LIKE, and cha
     flu|cough       LIKE '%flu%' OR LIKE '%cough%'
     ^A.*\d{2}$      LIKE 'A%00' OR … OR LIKE 'A%99'
 
-Supported are characters, `.`, lists such as `[A-C0-9]`, `\d` (0 to 9), `^`, `$`, `|`, groups, `?`, `{2}`,
-`{1,3}`, and `.*`, `.+`. A `.` is any character, also the end of a line. Repetitions of anything but
-`.` need a greatest number.
+Supported are characters, `.`, lists such as `[A-C0-9]`, `\d` (0 to 9), `^`, `$`, `|`, groups, `?`,
+`{2}`, `{1,3}`, and `.*`, `.+`. A `.` is any character, also the end of a line. Repetitions of
+anything but `.` need a greatest number.
 
 **Guarantee.** The condition is total on every text, and the same on every engine, because no engine
 sees the regular expression. What cannot be written with LIKE is refused (DP705).

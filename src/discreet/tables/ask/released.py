@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be done to released numbers: arithmetic, comparison, logic, and windows over released rows.
+"""What may be done to released numbers: arithmetic, comparison, logic, and windows over released
+rows.
 
 All of this is post-processing: it reads released values only, so it costs nothing and reveals
 nothing more.
@@ -40,9 +41,9 @@ class PublicValue:
 
 @dataclass(frozen=True)
 class ReleasedOperation:
-    """An operator on released values: + - * / abs round least greatest sqrt ln exp power, = <> < <= > >=,
-    and or not; `within` moves a number between two ends that its exact value never leaves; `surely`
-    says whether a number is above 0 with 95 % confidence.
+    """An operator on released values: + - * / abs round least greatest sqrt ln exp power, = <> < <=
+    > >=, and or not; `within` moves a number between two ends that its exact value never leaves;
+    `surely` says whether a number is above 0 with 95 % confidence.
     """
 
     op: str

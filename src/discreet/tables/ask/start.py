@@ -41,12 +41,12 @@ class Dataset(QueryMethods, DescribedTables):
     def from_toml(cls, text: str) -> Dataset:
         """The data set that a description alone describes, without its rows.
 
-        `text` is what `to_toml` returns, or a TOML description that states the type of every column.
-        Questions can be built and previewed where the rows are not; every one that would read a row
-        is refused (DP803).
+        `text` is what `to_toml` returns, or a TOML description that states the type of every
+        column. Questions can be built and previewed where the rows are not; every one that would
+        read a row is refused (DP803).
 
-        **Guarantee.** Nothing is opened and no row is read. Questions compile as they do for the data
-        set that was described, so they have the same preview and the same cost.
+        **Guarantee.** Nothing is opened and no row is read. Questions compile as they do for the
+        data set that was described, so they have the same preview and the same cost.
 
         Why it holds: a mechanism follows from the question and the description alone. What would
         break it: a public table in the question, whose rows are needed; it is refused.

@@ -35,8 +35,8 @@ _LINK_KINDS = {"integer", "text", "date"}
 class Column:
     """The public description of a column, made by `dp.column`.
 
-    `bounds` are two numbers, dates or moments; values beyond them are clipped. Where a number has the
-    bounds "auto", a session chooses them privately, and `auto` says so. `values` are the
+    `bounds` are two numbers, dates or moments; values beyond them are clipped. Where a number has
+    the bounds "auto", a session chooses them privately, and `auto` says so. `values` are the
     categories that can be groups. `source` says where this knowledge comes from. `places` sets the
     grid: values are rounded to multiples of 2**-places. The kind "" means the kind of the schema.
 

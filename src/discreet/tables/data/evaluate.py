@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The value of an expression for many assignments of public values to its columns at once.
 
-**Guarantee.** `evaluate` gives what an engine would give for a row with these values (the meaning is
-that of `expr`). It is used for public values alone: which groups a question can have. No row is
+**Guarantee.** `evaluate` gives what an engine would give for a row with these values (the meaning
+is that of `expr`). It is used for public values alone: which groups a question can have. No row is
 read.
 """
 
@@ -27,7 +27,9 @@ __all__ = ["Assignment", "Values", "evaluate"]
 
 @dataclass(frozen=True)
 class Values:
-    """Cells, texts or truth values, and which of them are NULL; what stands at a NULL has no meaning."""
+    """Cells, texts or truth values, and which of them are NULL; what stands at a NULL has no
+    meaning.
+    """
 
     cells: NDArray[Any]
     null: NDArray[np.bool_]

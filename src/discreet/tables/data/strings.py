@@ -2,8 +2,8 @@
 """Expressions that compute texts, and the length of one.
 
 **Guarantee.** As `expr`: total on every text, NULL in gives NULL out, the same on every engine. A
-character is a code point of Unicode. Upper and lower case are those of the letters A to Z alone, and
-only spaces are trimmed: of other characters engines disagree.
+character is a code point of Unicode. Upper and lower case are those of the letters A to Z alone,
+and only spaces are trimmed: of other characters engines disagree.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Trimmed(Expr):
 
 @dataclass(frozen=True)
 class Substring(Expr):
-    """So many characters of a text from the one at `start`, which is 1 or more; all of them if there
-    are fewer.
+    """So many characters of a text from the one at `start`, which is 1 or more; all of them if
+    there are fewer.
     """
 
     of: Expr

@@ -287,8 +287,8 @@ class GroupScheme:
 
     With m groups w = fine if m ≤ full, else ⌊full · fine / m⌋ (norm 1) or ⌊√⌊full · fine² / m⌋⌋
     (norm 2); 0 if m > most. So its vector has norm full · fine (norm 1) or √full · fine (norm 2) at
-    most. For norm 2, full · fine² < 2^52. Features do not count; an engine may prepare them, because the
-    next request about these groups asks for them.
+    most. For norm 2, full · fine² < 2^52. Features do not count; an engine may prepare them,
+    because the next request about these groups asks for them.
     """
 
     most: int
@@ -322,8 +322,8 @@ class BoundedSums:
     leave out others. It changes no number, because weights are computed from all groups. So a unit
     with a million groups does not delay a question about ten.
 
-    If `most_groups` is not 0, the scheme is `RowScheme`, and a unit in more groups has the weight 0.
-    The answer then has only groups with a weight. The feature is 1.
+    If `most_groups` is not 0, the scheme is `RowScheme`, and a unit in more groups has the weight
+    0. The answer then has only groups with a weight. The feature is 1.
     """
 
     rows: Relation

@@ -60,6 +60,7 @@ _LIMITS = ("rows_per_unit", "groups_per_unit")
 _COLUMN = ("type", "bounds", "values", "null", "places", "source")
 _TABLE = ("source", "table", "columns")
 _PRIVATE = (*_TABLE, "unit")
+_SOURCE = 'source = "visits.parquet"'
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,17 @@ def read(path: str | Path) -> DataDescription:
             why="it describes what is publicly known of the data, and the privacy unit.",
             fix=(make if "there is no file" in missing.what else "") + missing.fix,
         ) from None
-    return parse(text, place)
+    description = parse(text, place)
+    for name, table in {**description.private, **description.public}.items():
+        if not table.source:
+            raise rules.description_error(
+                f"table {name}", "its source is blank: the path or address of the table.", _SOURCE
+            )
+    return description
 
 
 def parse(text: str, place: Path) -> DataDescription:
-    """The validated description in a text, which stands in this file or might."""
+    """The validated description in a text, which stands in this file or might; sources of frames are blank."""
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -180,9 +187,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
 def _place(where: str, section: Any, folder: Path, keys: tuple[str, ...] = _TABLE) -> TableDescription:
     _check_keys(where, section, keys)
     if "source" not in section:
-        raise rules.description_error(
-            where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
-        )
+        raise rules.description_error(where, "source is missing: the path or address of the table.", _SOURCE)
     columns, borrowed = {}, {}
     for name, content in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
@@ -194,12 +199,16 @@ def _place(where: str, section: Any, folder: Path, keys: tuple[str, ...] = _TABL
         columns[name] = column_of(name, kind, {**content, "values": values})
     table = _word(f"{where} table", section["table"]) if "table" in section else ""
     return TableDescription(
-        resolve_source(_word(f"{where} source", section["source"]), folder),
+        _source(f"{where} source", section["source"], folder),
         table,
         columns,
         borrowed,
         _word(f"{where} unit", section["unit"]) if "unit" in section else "",
     )
+
+
+def _source(where: str, source: Any, folder: Path) -> str:
+    return "" if source == "" else resolve_source(_word(where, source), folder)
 
 
 def column_of(name: str, kind: str, content: Mapping[str, Any]) -> Column:

@@ -221,7 +221,9 @@ def _worst_error(mechanism: TableMechanism, numbers: FirstNumbers, beta: float, 
 
 
 def _search(is_precise: Callable[[Spend], bool], delta: float | None, least: float = _LEAST) -> Spend:
-    """The least ε from `least` on, to four digits and rounded up, at which the error is small enough."""
+    """The least ε from `least` on, to four digits and rounded up, at which the error is small
+    enough.
+    """
 
     def is_enough(epsilon: float) -> bool:
         try:

@@ -218,7 +218,9 @@ def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]
 
 
 def _cube_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """All tables together; where a key is private there is nothing to plan, and the question is refused."""
+    """All tables together; where a key is private there is nothing to plan, and the question is
+    refused.
+    """
     is_public = all(key.values is not None for key in question.keys)
     return [CubeStrategy(scope, question)] if is_public else []
 

@@ -51,8 +51,8 @@ class Contribution:
 
     @classmethod
     def of(cls, dataset: Dataset, cap: int | None = None, rows: Relation | None = None) -> Contribution:
-        """The bound that the data set states for the rows of a question; `cap` is the one chosen where
-        it says "auto".
+        """The bound that the data set states for the rows of a question; `cap` is the one chosen
+        where it says "auto".
         """
         protect = dataset.protect
         if protect.column is None:

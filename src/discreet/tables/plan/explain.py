@@ -55,8 +55,8 @@ class ErrorSources:
 
     `noise` is its margin of error at 95 %, None where it depends on data and no answer was given.
     `bound` is the estimated bias of the contribution bound, in the units of the column: None where
-    it is unknown. `clipped` is the share of units with clipped values, and `suppression` says which groups
-    are not shown, or "" if all are.
+    it is unknown. `clipped` is the share of units with clipped values, and `suppression` says which
+    groups are not shown, or "" if all are.
     """
 
     name: str
@@ -69,8 +69,8 @@ class ErrorSources:
 
 @dataclass(frozen=True)
 class ErrorRewrite:
-    """A change of the question, with the part of the error that it leaves (`ratio`), and the margins
-    before and after for each column where they are known.
+    """A change of the question, with the part of the error that it leaves (`ratio`), and the
+    margins before and after for each column where they are known.
     """
 
     change: str

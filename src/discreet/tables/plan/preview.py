@@ -55,11 +55,11 @@ class ColumnPreview:
 class Preview:
     """The cost and the errors of an answer before it is drawn; `delta` is the stated δ, if any.
 
-    **Guarantee.** `cost` is what the question is charged if it is asked so, and nothing here depends
-    on the rows.
+    **Guarantee.** `cost` is what the question is charged if it is asked so, and nothing here
+    depends on the rows.
 
-    Why it holds: a session compiles the question for its answer as it does for the preview, and both
-    follow from the question and the description. What would break it: another description.
+    Why it holds: a session compiles the question for its answer as it does for the preview, and
+    both follow from the question and the description. What would break it: another description.
     """
 
     question: str

@@ -163,9 +163,9 @@ class ErrorSteps:
     """The steps from a question to its answer.
 
     `first` is the question of the first steps. `spend_for(numbers, averaged)` is the least spend of
-    the question if the numbers are such, alone or averaged with the first step. `is_precise` says whether a
-    first step at some spend answers the question by itself. All first steps together say something
-    wrong with probability at most `beta`.
+    the question if the numbers are such, alone or averaged with the first step. `is_precise` says
+    whether a first step at some spend answers the question by itself. All first steps together say
+    something wrong with probability at most `beta`.
     """
 
     question: Question

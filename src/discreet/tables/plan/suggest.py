@@ -74,8 +74,8 @@ def _cells(value: Any, kind: Type) -> int:
 
 
 class BoundsMechanism(Mechanism):
-    """Noisy histograms of the numbers of rows of units; or of the greatest and of the least values of
-    a column.
+    """Noisy histograms of the numbers of rows of units; or of the greatest and of the least values
+    of a column.
 
     **Guarantee.** As the module's.
     """
@@ -195,9 +195,9 @@ def suggest_bounds(
 ) -> BoundsSuggestion:
     """The bounds with the least sum of bias and noise; the histogram of rows stands under None.
 
-    `noise` is the mean absolute noise of later answers for each unit of sensitivity: 1/ε for Laplace
-    noise. A bound B leaves Σ (value - B) over units with greater values, and noise in proportion to
-    B; where the sum is least, about `noise` units are beyond it.
+    `noise` is the mean absolute noise of later answers for each unit of sensitivity: 1/ε for
+    Laplace noise. A bound B leaves Σ (value - B) over units with greater values, and noise in
+    proportion to B; where the sum is least, about `noise` units are beyond it.
     """
     described = private_table(dataset, table)
     at_most, beyond, code = None, None, ""

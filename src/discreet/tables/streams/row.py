@@ -112,7 +112,9 @@ def draw_row(plan: StreamPlan, before: Mapping[GroupKey, int], sums: PeriodSums,
 
 
 def _appearing(plan: StreamPlan, before: Mapping[GroupKey, int], sums: ExactSums) -> list[GroupKey]:
-    """The groups that pass the test in this period: of those with rows in it that have not appeared."""
+    """The groups that pass the test in this period: of those with rows in it that have not
+    appeared.
+    """
     if plan.entry is None:
         return []
     tested = sorted_groups(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stream as the ledger stores it: everything that is public about it, as JSON.
 
-**Guarantee.** `plan_from_dict(plan_to_dict(plan), …)` has the same matrix, noise, periods and bound,
-whatever this version would choose today. Where the question now has other columns or groups, or a
-newer version has stored the stream, it raises ValueError.
+**Guarantee.** `plan_from_dict(plan_to_dict(plan), …)` has the same matrix, noise, periods and
+bound, whatever this version would choose today. Where the question now has other columns or groups,
+or a newer version has stored the stream, it raises ValueError.
 """
 
 from __future__ import annotations

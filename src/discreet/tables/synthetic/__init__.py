@@ -13,7 +13,8 @@
     sample.py, stream.py   rows from the model, the same on every machine
     copy.py             the copy that users hold
 
-Only `measure.py`, `rounds.py` and `aim.py` see what was counted; `mixture.py`, `tree.py`, `sample.py` and `copy.py` see released numbers.
+Only `measure.py`, `rounds.py` and `aim.py` see what was counted; `mixture.py`, `tree.py`,
+`sample.py` and `copy.py` see released numbers.
 """
 
 __all__ = ()

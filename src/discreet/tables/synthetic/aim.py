@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AIM: rounds that choose the table that a graphical model misses most, measure it, and fit the model again.
+"""AIM: rounds that choose the table that a graphical model misses most, measure it, and fit the
+model again.
 
-After McKenna, Mullins, Sheldon and Miklau (2022). Candidates are all tables of up to three columns for which the junction tree
-stays small. Where a measured table hardly changes the model, the noise of later rounds is halved and their choices become
-sharper; the last round uses what is left.
+After McKenna, Mullins, Sheldon and Miklau (2022). Candidates are all tables of up to three columns
+for which the junction tree stays small. Where a measured table hardly changes the model, the noise
+of later rounds is halved and their choices become sharper; the last round uses what is left.
 
-**Guarantee.** The whole run is ρ-zero-concentrated: noise and choices of a round depend on earlier results alone, and their
-costs never add up to more than ρ on any path (Feldman and Zrnic 2021; mechanism.proof.md, § 7). The costs are added as exact
-fractions. The rows are seen through `choose_table` and `measure_table` alone.
+**Guarantee.** The whole run is ρ-zero-concentrated: noise and choices of a round depend on earlier
+results alone, and their costs never add up to more than ρ on any path (Feldman and Zrnic 2021;
+mechanism.proof.md, § 7). The costs are added as exact fractions. The rows are seen through
+`choose_table` and `measure_table` alone.
 """
 
 from __future__ import annotations
@@ -48,15 +50,17 @@ _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 class ZcdpFilter:
     """A budget ρ, and what is used of it.
 
-    **Guarantee.** What `admits` let through never costs more than ρ together: costs are exact fractions, and each float is
-    taken by whichever of its readings, decimal or binary, costs more.
+    **Guarantee.** What `admits` let through never costs more than ρ together: costs are exact
+    fractions, and each float is taken by whichever of its readings, decimal or binary, costs more.
     """
 
     rho: Fraction
     used: Fraction = field(default_factory=Fraction)
 
     def admits(self, noise: float, epsilon: float | None = None) -> bool:
-        """Whether one more Gaussian measurement, and a choice if there is one, fit; if so, they are used up."""
+        """Whether one more Gaussian measurement, and a choice if there is one, fit; if so, they are
+        used up.
+        """
         cost = 1 / (2 * min(exactly(noise), Fraction(noise)) ** 2)
         if epsilon is not None:
             cost += max(exactly(epsilon), Fraction(epsilon)) ** 2 / 8
@@ -145,7 +149,9 @@ class _Run:
         )
 
     def _choose(self, model: TreeModel, planned: _Round) -> KeySet:
-        """A table by how much the model misses it, beyond the noise that it would get; larger sets of columns count more."""
+        """A table by how much the model misses it, beyond the noise that it would get; larger sets
+        of columns count more.
+        """
         capacity = _CAPACITY * float(self.budget.used / self.budget.rho)
         measured = list(model.potentials)
         small = [
@@ -164,7 +170,9 @@ class _Run:
         return choose_table(small, scores, planned.epsilon, self.reach, weight)
 
     def _model_tables(self, model: TreeModel, wanted: Sequence[KeySet]) -> dict[KeySet, Counts]:
-        """Tables of the model in whole weights: exact inside its cliques, from rows of it elsewhere."""
+        """Tables of the model in whole weights: exact inside its cliques, from rows of it
+        elsewhere.
+        """
         weights = max(self.released.total, 0.0) * self.reach.fine
         tables, others = dict[KeySet, Counts](), list[KeySet]()
         for keys in wanted:
@@ -183,7 +191,9 @@ class _Run:
 
 
 def _candidates(sizes: Sequence[int]) -> list[KeySet]:
-    """All tables of up to three columns, or two if that are too many; tables of one column come first."""
+    """All tables of up to three columns, or two if that are too many; tables of one column come
+    first.
+    """
     columns = range(len(sizes))
     sets = [keys for order in (1, 2, 3) for keys in combinations(columns, order)]
     if len(sets) > _MOST_CANDIDATES:

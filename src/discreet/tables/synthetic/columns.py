@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of a synthetic copy: how each value becomes one of a few public codes, and a code a value again.
+"""The columns of a synthetic copy: how each value becomes one of a few public codes, and a code a
+value again.
 
     text, truth         one code for each value of the description
     numbers, dates      one code for each interval between public edges; zero is an interval of its own
     NULL                a code of its own, where NULL can occur
 
-**Guarantee.** The codes follow from the description and the question alone. Every row has exactly one code in each column, or
-it has a text that the description does not list, and is left out row by row.
+**Guarantee.** The codes follow from the description and the question alone. Every row has exactly
+one code in each column, or it has a text that the description does not list, and is left out row by
+row.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ MOST_CODES = 3_000
 class CopiedColumn:
     """A column of a copy: its expression in the rows, and its codes.
 
-    `edges` are cells between which intervals lie, from the least to one above the greatest; empty for a list of values. With
-    `null` the last code is that of NULL.
+    `edges` are cells between which intervals lie, from the least to one above the greatest; empty
+    for a list of values. With `null` the last code is that of NULL.
     """
 
     name: str
@@ -116,7 +118,9 @@ class CopiedColumn:
         ]
 
     def shares(self, wanted: object) -> Any:
-        """For each code, the share of its values that a condition allows: a value, a list of values, or a pair of ends."""
+        """For each code, the share of its values that a condition allows: a value, a list of
+        values, or a pair of ends.
+        """
         shares = np.zeros(self.size)
         if self.edges and isinstance(wanted, tuple):
             low, high = self._ends_of(wanted)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic copy: made-up rows with the released numbers that they follow, and what they are not good for.
+"""A synthetic copy: made-up rows with the released numbers that they follow, and what they are not
+good for.
 
     copy.to_pandas(rows=10_000, seed=1)               # more rows, other rows: free
     copy.to_pandas(where={"sex": "Female"})           # rows that a condition describes
     copy.table("sex", "race")                         # released numbers with intervals, beside those of the copy
     copy.quality                                      # how far the copy is off, measured with noise
 
-**Guarantee.** Everything here is post-processing of released numbers: it reads no data, spends no budget and reveals nothing more.
+**Guarantee.** Everything here is post-processing of released numbers: it reads no data, spends no
+budget and reveals nothing more.
 """
 
 from __future__ import annotations
@@ -58,10 +60,12 @@ NOT_FOR = (
 
 @dataclass(frozen=True)
 class CopyQuality:
-    """How far the rows that a copy shows by default are off, on average over its tables of `order` columns.
+    """How far the rows that a copy shows by default are off, on average over its tables of `order`
+    columns.
 
-    `value` is the share of rows that would have to change their cell in such a table for it to be right (the total variation
-    distance, of counts). It was measured with noise; `low` and `high` are the ends of its 95 % interval.
+    `value` is the share of rows that would have to change their cell in such a table for it to be
+    right (the total variation distance, of counts). It was measured with noise; `low` and `high`
+    are the ends of its 95 % interval.
     """
 
     value: float
@@ -82,7 +86,8 @@ class CopyQuality:
 
 @dataclass(frozen=True, repr=False)
 class CopyTable:
-    """A released table beside that of the copy: a line for each cell, with the columns in the order of `header`.
+    """A released table beside that of the copy: a line for each cell, with the columns in the order
+    of `header`.
 
     `count` is released, with its interval; `synthetic` is the number of rows of the copy.
     """
@@ -123,12 +128,13 @@ def _cell_text(value: Value) -> str:
 class SyntheticCopy:
     """A synthetic copy of some columns of a table, made by `Session.synthesize`.
 
-    `released` holds the noisy numbers that it follows, and `model` the probabilities that were fitted to them. `quality` says
-    how far it is off, if that was paid for.
+    `released` holds the noisy numbers that it follows, and `model` the probabilities that were
+    fitted to them. `quality` says how far it is off, if that was paid for.
 
-    **Guarantee.** A copy is computed from released numbers and public seeds. More rows, other seeds, rows under a condition and
-    tables cost nothing and reveal nothing more. Each interval of a released number contains the exact number (of the bounded
-    rows) with probability 95 %; numbers of synthetic rows have no interval.
+    **Guarantee.** A copy is computed from released numbers and public seeds. More rows, other
+    seeds, rows under a condition and tables cost nothing and reveal nothing more. Each interval of
+    a released number contains the exact number (of the bounded rows) with probability 95 %; numbers
+    of synthetic rows have no interval.
 
     >>> import discreet as dp
     >>> adult = dp.open(dp.data.path("adult.toml"))
@@ -164,15 +170,18 @@ class SyntheticCopy:
     ) -> list[tuple[Value, ...]]:
         """Synthetic rows, as tuples in the order of `header`.
 
-        `where` maps columns to what their values must be: a value, a list of values, or for numbers and dates a pair of ends
-        (None for no end). The same `rows`, `seed` and `where` give the same rows on every machine.
+        `where` maps columns to what their values must be: a value, a list of values, or for numbers
+        and dates a pair of ends (None for no end). The same `rows`, `seed` and `where` give the
+        same rows on every machine.
         """
         return list(zip(*self._columns(rows, seed, where).values(), strict=True))
 
     def to_pandas(
         self, rows: int | None = None, seed: int = 0, where: Mapping[str, object] | None = None
     ) -> pd.DataFrame:
-        """Synthetic rows as a pandas data frame, with `metadata()` in its `attrs`; the arguments are those of `to_rows`."""
+        """Synthetic rows as a pandas data frame, with `metadata()` in its `attrs`; the arguments
+        are those of `to_rows`.
+        """
         frame: pd.DataFrame = frames.library("pandas").DataFrame(self._columns(rows, seed, where))
         frame.attrs.update(self.metadata())
         return frame
@@ -270,7 +279,9 @@ class SyntheticCopy:
     # --- released numbers ------------------------------------------------------------------------------
 
     def table(self, *columns: str) -> CopyTable:
-        """The released table of one or two columns, or of three that were measured, beside that of the copy."""
+        """The released table of one or two columns, or of three that were measured, beside that of
+        the copy.
+        """
         places = [self._place(name) for name in columns]
         keys = tuple(sorted(places))
         found = self.released.table(keys, CONFIDENCE) if len(set(keys)) == len(keys) else None
@@ -304,7 +315,9 @@ class SyntheticCopy:
         return sample_rows(self.model, self.rows, seed=0)
 
     def statement(self) -> str:
-        """What this copy is, what it protects, how far it is off and what it is not good for, in numbered sentences."""
+        """What this copy is, what it protects, how far it is off and what it is not good for, in
+        numbered sentences.
+        """
         count = len(self.released.chosen)
         three = f" and {count} tables of three columns" if count else ""
         tables = f"all tables of one and two columns{three}"

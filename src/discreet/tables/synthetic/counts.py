@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exact tables of the columns of a copy: one bounded sum from the engine, and every table from it.
+"""The exact tables of the columns of a copy: one bounded sum from the engine, and every table from
+it.
 
-**Guarantee.** One unit moves the sparse table by at most `most · fine` in l1, all cells up or all down: its weights are at
-least 0 and add up to at most that, in however many rows. A replaced unit does both, one after the other. Tables of fewer
-columns are sums of the cells, so they move no further. Nothing here is released.
+**Guarantee.** One unit moves the sparse table by at most `most · fine` in l1, all cells up or all
+down: its weights are at least 0 and add up to at most that, in however many rows. A replaced unit
+does both, one after the other. Tables of fewer columns are sums of the cells, so they move no
+further. Nothing here is released.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _ONE = Constant(1, Type(NUMBER, 1, 1, 0, null=False))
 
 @dataclass(frozen=True)
 class CountedRows:
-    """What an engine is asked for: the rows, with the columns as keys, and weights that bound each unit."""
+    """What an engine is asked for: the rows, with the columns as keys, and weights that bound each
+    unit.
+    """
 
     sums: BoundedSums
     columns: tuple[CopiedColumn, ...]
@@ -45,7 +49,9 @@ class CountedRows:
 def counted_rows(
     rows: Relation, table: str, columns: tuple[CopiedColumn, ...], most: int, fine: int
 ) -> CountedRows:
-    """The request for all combinations of codes that occur; rows without a code are left out before weights are computed."""
+    """The request for all combinations of codes that occur; rows without a code are left out before
+    weights are computed.
+    """
     for column in columns:
         condition = column.condition(table)
         if condition is not None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a synthetic copy measures of the rows, with exact noise: pairs, chosen tables, and the distance of the copy.
+"""What a synthetic copy measures of the rows, with exact noise: pairs, chosen tables, and the
+distance of the copy.
 
-**Guarantee.** With `reach` the greatest l1 norm of what one unit adds (`at_most` rows of full weight), each function costs
-`privacy.gaussian(noise)`, or `privacy.exponential(epsilon)` for a choice, for units that are added, removed or replaced. Scores
-and sums are whole numbers, so that their sensitivity holds as they are computed.
+**Guarantee.** With `reach` the greatest l1 norm of what one unit adds (`at_most` rows of full
+weight), each function costs `privacy.gaussian(noise)`, or `privacy.exponential(epsilon)` for a
+choice, for units that are added, removed or replaced. Scores and sums are whole numbers, so that
+their sensitivity holds as they are computed.
 
 Why it holds: mechanism.proof.md.
 """
@@ -80,7 +82,9 @@ def pair_measurement(system: ResidualSystem, noise: float, reach: UnitReach) -> 
 
 
 def noise_of(noise: float) -> Fraction:
-    """A noise in sensitivities, by whichever of its two readings is larger: as a decimal, or in binary."""
+    """A noise in sensitivities, by whichever of its two readings is larger: as a decimal, or in
+    binary.
+    """
     return max(exactly(noise), Fraction(noise))
 
 
@@ -95,7 +99,8 @@ def choose_table(
 ) -> KeySet:
     """One of the candidates with a great score.
 
-    A score is the l1 distance of a table of rows from a public one, times at most `weight`, less a public number.
+    A score is the l1 distance of a table of rows from a public one, times at most `weight`, less a
+    public number.
     """
     mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=weight * reach.l1, candidates=candidates)
     return cast("KeySet", mechanism.draw(list(scores)))
@@ -110,7 +115,9 @@ def measure_table(table: Counts, noise: float, reach: UnitReach) -> tuple[Counts
 def measure_distance(
     pairs: Iterable[tuple[Counts, Counts]], tables: int, noise: float, reach: UnitReach
 ) -> tuple[int, GaussianDistribution]:
-    """The sum of the l1 distances of so many pairs of tables, the second of each public, and the distribution of its noise."""
+    """The sum of the l1 distances of so many pairs of tables, the second of each public, and the
+    distribution of its noise.
+    """
     distances = [l1_distance(table, public) for table, public in pairs]
     assert len(distances) == tables
     distribution = GaussianDistribution(float_above(noise_of(noise) * reach.l1 * tables))

@@ -5,14 +5,15 @@
     mechanism.guarantee                       # no data are touched
     mechanism.draw(dataset)                   # a SyntheticCopy
 
-**Guarantee.** `guarantee` implies the spend, for units that are added, removed or replaced, however many rows they have. The
-rows are seen through exact noise alone (`measure.py`); the model and every synthetic row are computed from released numbers
-and public seeds, so they cost nothing, and nor do more rows.
+**Guarantee.** `guarantee` implies the spend, for units that are added, removed or replaced, however
+many rows they have. The rows are seen through exact noise alone (`measure.py`); the model and every
+synthetic row are computed from released numbers and public seeds, so they cost nothing, and nor do
+more rows.
 
 Why it holds: mechanism.proof.md.
 
-What would break it: a synthetic row that is compared with real rows and published because of the outcome; public bounds or
-values that were read off private rows.
+What would break it: a synthetic row that is compared with real rows and published because of the
+outcome; public bounds or values that were read off private rows.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ _SEED = 41
 
 @dataclass(frozen=True)
 class SynthesisRequest:
-    """What is copied: the rows of a question, and columns with their codes. `check` is a share of the budget."""
+    """What is copied: the rows of a question, and columns with their codes. `check` is a share of
+    the budget.
+    """
 
     query: Query
     columns: tuple[CopiedColumn, ...]
@@ -83,7 +86,9 @@ class SynthesisRequest:
 
     @property
     def text(self) -> str:
-        """What the ledger writes down: the rows, the columns and everything that the copy depends on."""
+        """What the ledger writes down: the rows, the columns and everything that the copy depends
+        on.
+        """
         rows = self.query.count().text.partition(" FROM ")[2]
         columns = ", ".join(map(_column_text, self.columns))
         return f"SYNTHESIZE {columns} FROM {rows} [{self.method}, check {self.check:g}]"
@@ -242,7 +247,9 @@ class SynthesisMechanism(Mechanism):
 
 
 def checked_tables(sizes: Sequence[int]) -> list[KeySet]:
-    """The tables of three columns by which a copy is checked (fewer columns, if there are no three); of many, a public sample."""
+    """The tables of three columns by which a copy is checked (fewer columns, if there are no
+    three); of many, a public sample.
+    """
     sets: list[KeySet] = list(combinations(range(len(sizes)), min(3, len(sizes))))
     if len(sets) <= _CHECKED_TABLES:
         return sets
@@ -253,7 +260,8 @@ def checked_tables(sizes: Sequence[int]) -> list[KeySet]:
 def compile_synthesis(
     request: SynthesisRequest, dataset: Dataset, spend: Spend, cap: int | None = None
 ) -> SynthesisMechanism:
-    """The mechanism that makes a copy at a cost; `cap` is the bound that was chosen where the data set says "auto".
+    """The mechanism that makes a copy at a cost; `cap` is the bound that was chosen where the data
+    set says "auto".
 
     **Guarantee.** A request that does not fit the schema is refused here, so before a charge.
     """

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mixture of products fitted to noisy residuals: p(x) = Σ_k π_k Π_i p_ki(x_i).
 
-The residuals of a product are products of centred factors. With p̃_ki = p_ki - 1/n_i, all pairs at once are the blocks of
-P̃ᵀ diag(π) P̃, one product of matrices. The loss is the exact log-likelihood of the Gaussian noise, χ² = Σ ‖N r_S - r̂_S‖² / σ_S²
-over all residuals of one and two columns, plus that of the tables that were measured as a whole. Adam steps on logits stop as
-soon as χ² is at most the number of degrees of freedom, which is what it is on average at the truth: more steps would fit the
-noise (Morozov's discrepancy principle).
+The residuals of a product are products of centred factors. With p̃_ki = p_ki - 1/n_i, all pairs at
+once are the blocks of P̃ᵀ diag(π) P̃, one product of matrices. The loss is the exact log-likelihood
+of the Gaussian noise, χ² = Σ ‖N r_S - r̂_S‖² / σ_S² over all residuals of one and two columns, plus
+that of the tables that were measured as a whole. Adam steps on logits stop as soon as χ² is at most
+the number of degrees of freedom, which is what it is on average at the truth: more steps would fit
+the noise (Morozov's discrepancy principle).
 
-**Guarantee.** Post-processing of released numbers: the model depends on them and on a fixed seed alone. It has no other claim;
-how well it describes the rows is what a paid quality figure says.
+**Guarantee.** Post-processing of released numbers: the model depends on them and on a fixed seed
+alone. It has no other claim; how well it describes the rows is what a paid quality figure says.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _FLOOR = -20.0
 
 @dataclass(frozen=True, eq=False)
 class NoisyPairs:
-    """The released residuals of one and two columns, in rows, and the variance σ_S² of the noise on each cell before its means
-    are subtracted. `total` is the noisy number of rows.
+    """The released residuals of one and two columns, in rows, and the variance σ_S² of the noise on
+    each cell before its means are subtracted. `total` is the noisy number of rows.
     """
 
     sizes: tuple[int, ...]
@@ -65,7 +66,9 @@ class NoisyMarginal:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The weights of the components, and for each column the probabilities of its values in each component."""
+    """The weights of the components, and for each column the probabilities of its values in each
+    component.
+    """
 
     weights: Floats
     factors: tuple[Floats, ...]
@@ -128,7 +131,8 @@ def fit_mixture(
     most_steps: int = _MOST_STEPS,
     start: Mixture | None = None,
 ) -> Mixture:
-    """The mixture after the first step at which χ² is at most the degrees of freedom, or after `most_steps`.
+    """The mixture after the first step at which χ² is at most the degrees of freedom, or after
+    `most_steps`.
 
     Single precision is enough: it is far finer than the noise.
     """

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The released numbers of a synthetic copy: the noisy whole numbers of all pairs and of chosen tables, as they are stored.
+"""The released numbers of a synthetic copy: the noisy whole numbers of all pairs and of chosen
+tables, as they are stored.
 
-**Guarantee.** Post-processing of what was measured. Every table of one or two columns has intervals that hold for all data; they
-come from the pairs alone, whose noise no choice depends on. A chosen table has the interval of its own noise, which was drawn
-after the choice. Measurements of the same table are never pooled: an interval would then depend on why it was measured again.
+**Guarantee.** Post-processing of what was measured. Every table of one or two columns has intervals
+that hold for all data; they come from the pairs alone, whose noise no choice depends on. A chosen
+table has the interval of its own noise, which was drawn after the choice. Measurements of the same
+table are never pooled: an interval would then depend on why it was measured again.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class MeasuredTable:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCounts:
-    """Noisy whole numbers in weights, `fine` of which are one row: one block for each residual, and the chosen tables."""
+    """Noisy whole numbers in weights, `fine` of which are one row: one block for each residual, and
+    the chosen tables.
+    """
 
     columns: tuple[CopiedColumn, ...]
     fine: int
@@ -75,7 +79,9 @@ class ReleasedCounts:
 
     @property
     def total(self) -> float:
-        """The noisy number of rows: of the pairs, or the mean of the tables of one column that came first."""
+        """The noisy number of rows: of the pairs, or the mean of the tables of one column that came
+        first.
+        """
         if self.has_pairs:
             return float(self.tables.residuals[()])
         first = [table for table in self.chosen[: len(self.columns)] if len(table.keys) == 1]
@@ -116,7 +122,9 @@ class ReleasedCounts:
         )
 
     def table(self, keys: KeySet, confidence: float) -> tuple[Floats, float] | None:
-        """The released table of some columns and the half-width of its intervals; None if it was not released."""
+        """The released table of some columns and the half-width of its intervals; None if it was
+        not released.
+        """
         z = -float(ndtri((1 - confidence) / 2)) * _SAFE
         if self.has_pairs and len(keys) <= min(2, len(self.sizes)):
             deviation = math.sqrt(self.tables.table_variance(keys))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds: tables of three columns that the model misses are chosen, measured, and the model is fitted again.
+"""Rounds: tables of three columns that the model misses are chosen, measured, and the model is
+fitted again.
 
-**Guarantee.** The rows are seen through `choose_table` and `measure_table` alone, each called as often as it was paid for,
-whatever the outcomes are. Candidates follow from the columns and from released numbers.
+**Guarantee.** The rows are seen through `choose_table` and `measure_table` alone, each called as
+often as it was paid for, whatever the outcomes are. Candidates follow from the columns and from
+released numbers.
 """
 
 from __future__ import annotations

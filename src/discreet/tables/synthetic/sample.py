@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows from a model, stratified: as few chance deviations from the model as possible.
 
-Components get their numbers of rows by systematic rounding, and inside a component each column gets its values the same way, in
-an order of its own. So the table of a column differs from that of the model by less than one row in each component.
+Components get their numbers of rows by systematic rounding, and inside a component each column gets
+its values the same way, in an order of its own. So the table of a column differs from that of the
+model by less than one row in each component.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def _tree_rows(model: TreeModel, rows: int, stream: SeededStream) -> Codes:
 
 
 def _assign(owners: Places, shares: Floats, stream: SeededStream) -> Places:
-    """A value for each row, by the shares of its owner, with as few deviations from them as possible."""
+    """A value for each row, by the shares of its owner, with as few deviations from them as
+    possible.
+    """
     counts = np.bincount(owners, minlength=len(shares))
     order = np.lexsort((stream.uniform(len(owners)), owners))
     starts = np.cumsum(counts) - counts
@@ -87,7 +90,9 @@ def _starts(weights: Floats, rows: int, stream: SeededStream) -> npt.NDArray[np.
 
 
 def restrict_rows(model: RowModel, allowed: Mapping[int, Floats]) -> tuple[RowModel, float]:
-    """The model of rows with allowed values in some columns, each with its share that is allowed; and their share of all."""
+    """The model of rows with allowed values in some columns, each with its share that is allowed;
+    and their share of all.
+    """
     if isinstance(model, TreeModel):
         return model.restrict(allowed)
     weights, factors = model.weights, list(model.factors)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the budget of a synthetic copy is split: pairs of columns, chosen tables of three columns, and a check of the copy.
+"""How the budget of a synthetic copy is split: pairs of columns, chosen tables of three columns,
+and a check of the copy.
 
     pairs     all tables of two columns, by one Gaussian measurement of their residuals
     rounds    from about ε = 4 on: tables of three columns that the model misses, chosen by an exponential mechanism and
@@ -7,9 +8,9 @@
     aim       in place of pairs and rounds: all rounds of AIM, whose noise adapts to its results, as one ρ
     check     how far the finished copy is off, measured with Gaussian noise; 1 % of the budget if nobody says otherwise
 
-**Guarantee.** `guarantee` implies the spend. The parts have fixed parameters: each later part may use the results of earlier
-ones, and no part's noise depends on them. So the guarantee is that of their composition, read off its curve. The rounds of AIM
-are one part, whose ρ is fixed.
+**Guarantee.** `guarantee` implies the spend. The parts have fixed parameters: each later part may
+use the results of earlier ones, and no part's noise depends on them. So the guarantee is that of
+their composition, read off its curve. The rounds of AIM are one part, whose ρ is fixed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class SynthesisSpending:
-    """The noise of each part, in sensitivities, and the ε of each choice; `tables` are chosen, 0 for none.
+    """The noise of each part, in sensitivities, and the ε of each choice; `tables` are chosen, 0
+    for none.
 
     `check` is 0 where the copy is not checked.
     """
@@ -103,7 +105,9 @@ class AimSpending:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The composition of both parts: the rounds are one mechanism, whose noise adapts to its results."""
+        """The composition of both parts: the rounds are one mechanism, whose noise adapts to its
+        results.
+        """
         parts = [(privacy.concentrated(self.rho, unit=self.unit), 1)]
         if self.check:
             parts.append((privacy.gaussian(self.check, unit=self.unit), 1))
@@ -111,7 +115,9 @@ class AimSpending:
 
 
 def _total_noise(spend: Spend, unit: Unit) -> float:
-    """The noise of one Gaussian mechanism that the spend admits, in sensitivities; a pure ε is refused."""
+    """The noise of one Gaussian mechanism that the spend admits, in sensitivities; a pure ε is
+    refused.
+    """
     if spend.is_pure:
         raise BadParameter(
             "DP107",

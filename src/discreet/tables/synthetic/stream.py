@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that only look random, and are the same on every machine: for models and rows made from released numbers.
+"""Numbers that only look random, and are the same on every machine: for models and rows made from
+released numbers.
 
-**Guarantee.** The numbers depend on the seed and on how many were taken before, on nothing else: they are the output of
-SHAKE-256, so no version of a library changes them. They protect nobody. All noise that protects people comes from
-`discreet.noise.source`.
+**Guarantee.** The numbers depend on the seed and on how many were taken before, on nothing else:
+they are the output of SHAKE-256, so no version of a library changes them. They protect nobody. All
+noise that protects people comes from `discreet.noise.source`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graphical model of measured tables: the distribution of largest entropy among those that fit them equally well.
+"""A graphical model of measured tables: the distribution of largest entropy among those that fit
+them equally well.
 
-p(x) ∝ exp(Σ_r θ_r(x_r), summed over the measured tables r). Its graph joins columns that a table has together; eliminating
-columns one by one gives the cliques of a junction tree, whose tables follow from each other by messages (Lauritzen and
-Spiegelhalter 1988). The potentials θ are found by mirror descent on Σ ‖N p_r - y_r‖² / σ_r² (McKenna, Sheldon, Miklau 2019).
+p(x) ∝ exp(Σ_r θ_r(x_r), summed over the measured tables r). Its graph joins columns that a table
+has together; eliminating columns one by one gives the cliques of a junction tree, whose tables
+follow from each other by messages (Lauritzen and Spiegelhalter 1988). The potentials θ are found by
+mirror descent on Σ ‖N p_r - y_r‖² / σ_r² (McKenna, Sheldon, Miklau 2019).
 
 **Guarantee.** Post-processing of released numbers: the model depends on them alone.
 """
@@ -60,7 +62,9 @@ def _cliques(sizes: Sequence[int], tables: Iterable[KeySet]) -> list[KeySet]:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """Cliques in an order in which each stands after its parent, the clique that it shares most columns with."""
+    """Cliques in an order in which each stands after its parent, the clique that it shares most
+    columns with.
+    """
 
     sizes: tuple[int, ...]
     cliques: tuple[KeySet, ...]
@@ -100,7 +104,9 @@ class JunctionTree:
         return min(holding, key=lambda place: math.prod(self.shape(self.cliques[place])), default=None)
 
     def marginals(self, potentials: Sequence[Floats]) -> tuple[list[Floats], float]:
-        """The probabilities of each clique, from the logarithms of its factors; and the logarithm of the total."""
+        """The probabilities of each clique, from the logarithms of its factors; and the logarithm
+        of the total.
+        """
         inward = list(potentials)
         messages: list[Floats] = [np.zeros(())] * len(inward)
         for place in range(len(inward) - 1, 0, -1):
@@ -172,7 +178,9 @@ class TreeModel:
         return sum_to(self.clique_tables[place], self.tree.cliques[place], keys)
 
     def restrict(self, allowed: Mapping[int, Floats]) -> tuple[TreeModel, float]:
-        """The model of rows with these values, each with its share that is allowed; and their share of all rows."""
+        """The model of rows with these values, each with its share that is allowed; and their share
+        of all rows.
+        """
         potentials = dict(self.potentials)
         for column, shares in allowed.items():
             logs = np.where(shares > 0, np.log(np.maximum(shares, 1e-300)), _ABSENT)
@@ -213,7 +221,9 @@ class TreeModel:
 
 
 def add_potentials(tree: JunctionTree, potentials: Mapping[KeySet, Floats]) -> list[Floats]:
-    """The sum of the potentials in each clique; each table belongs to the smallest clique that has it."""
+    """The sum of the potentials in each clique; each table belongs to the smallest clique that has
+    it.
+    """
     sums = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     for keys, potential in potentials.items():
         place = tree.clique_of(keys)

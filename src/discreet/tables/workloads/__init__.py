@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many questions about the same rows: which whole numbers to measure, and how to read every answer off them.
+"""Many questions about the same rows: which whole numbers to measure, and how to read every answer
+off them.
 
     residuals.py        tables as sums of residuals, with variances and covariances     ◄ read this first
     objectives.py       the best noise for each residual
@@ -10,7 +11,8 @@
     measurement.py      everything that is measured, its noise, and how far one row moves it
     released.py         the tables that follow from it, with the noise of each number
 
-Public numbers only: no question, no row and no ε is known here. Imports no other folder of `tables`.
+Public numbers only: no question, no row and no ε is known here. Imports no other folder of
+`tables`.
 """
 
 __all__ = ()

@@ -4,12 +4,12 @@
     StrategyAxis    a dense matrix of whole numbers, for up to 1,024 values: close to the optimum
     TreeAxis        the residuals of a tree, for any number of values
 
-Categories have no axis here: their residuals are in `residuals.py`. What is measured is the product of the matrices of all axes
-and of the residuals, one block for each set of categories.
+Categories have no axis here: their residuals are in `residuals.py`. What is measured is the product
+of the matrices of all axes and of the residuals, one block for each set of categories.
 
-**Guarantee.** `squared_length` is at least the squared length of every column of the matrix, and `least_product` is at most the
-product of any two columns. Both are whole numbers, computed from the matrix that is measured, so rounding it loses accuracy and
-no privacy.
+**Guarantee.** `squared_length` is at least the squared length of every column of the matrix, and
+`least_product` is at most the product of any two columns. Both are whole numbers, computed from the
+matrix that is measured, so rounding it loses accuracy and no privacy.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Axis(Protocol):
         """The least-squares estimates of the values."""
 
     def coefficients(self, questions: Floats) -> Floats:
-        """The coefficients of what is measured in the estimates of questions, each a column of weights."""
+        """The coefficients of what is measured in the estimates of questions, each a column of
+        weights.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +165,11 @@ class TreeAxis:
 
 
 def interval_axis(leaves: int, weights: Sequence[tuple[str, float]], *, worst: bool = False) -> Axis:
-    """The axis for prefixes, ranges, cells and the total of an ordered key; each kind counts by its weight.
+    """The axis for prefixes, ranges, cells and the total of an ordered key; each kind counts by its
+    weight.
 
-    With `worst` the greatest variance of any question of the first kind is the least, where that can be computed.
+    With `worst` the greatest variance of any question of the first kind is the least, where that
+    can be computed.
     """
     if leaves > MOST_LEAVES:
         return TreeAxis(plan_intervals(leaves, tuple(weights)))

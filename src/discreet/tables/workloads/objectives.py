@@ -6,13 +6,15 @@
     worst     the least greatest variance of any table
     weights   the least weighted sum of variances, one weight for each table
 
-**Guarantee.** `NoisePlan.variances` fulfil Σ c_S / σ_S² = 1 up to rounding, which is what the whole release may cost at one
-sensitivity; privacy does not depend on it, because the mechanism computes its sensitivity from what it draws. `lower_bound` is
-a value of the objective that no linear measurement with Gaussian noise of the same cost can beat.
+**Guarantee.** `NoisePlan.variances` fulfil Σ c_S / σ_S² = 1 up to rounding, which is what the whole
+release may cost at one sensitivity; privacy does not depend on it, because the mechanism computes
+its sensitivity from what it draws. `lower_bound` is a value of the objective that no linear
+measurement with Gaussian noise of the same cost can beat.
 
-Why it holds: for a weighted sum, Cauchy-Schwarz gives σ_S² = T √(c_S / V_S) with T = Σ √(c_S V_S) and the least loss T². No
-other linear strategy is better, by the singular value bound (Li and Miklau 2013): the residuals are the eigenspaces of the
-weighted tables. The least greatest variance is the greatest T(λ)² over all weights λ that add up to one.
+Why it holds: for a weighted sum, Cauchy-Schwarz gives σ_S² = T √(c_S / V_S) with T = Σ √(c_S V_S)
+and the least loss T². No other linear strategy is better, by the singular value bound (Li and
+Miklau 2013): the residuals are the eigenspaces of the weighted tables. The least greatest variance
+is the greatest T(λ)² over all weights λ that add up to one.
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ class NoisePlan:
 def plan_noise(system: ResidualSystem, objective: Objective = "each") -> NoisePlan:
     """The variances of the residuals that are best for an objective.
 
-    With "each", no table has a greater variance than it would have on its own with its part of the budget; if that were so,
-    the plan is that of "worst", for which it is proved.
+    With "each", no table has a greater variance than it would have on its own with its part of the
+    budget; if that were so, the plan is that of "worst", for which it is proved.
 
     >>> plan = plan_noise(ResidualSystem((2, 3), ((0, 1),)), {(0, 1): 1.0})
     >>> round(plan.table_variances()[(0, 1)], 6)
@@ -96,7 +98,9 @@ def _least_sum(system: ResidualSystem, weights: Mapping[KeySet, float]) -> Noise
 
 
 def _least_greatest(system: ResidualSystem, scales: Mapping[KeySet, float]) -> NoisePlan:
-    """The least max Var_A / scale, by multiplicative steps on the weights; a bound says how good it is."""
+    """The least max Var_A / scale, by multiplicative steps on the weights; a bound says how good it
+    is.
+    """
     sets: Sequence[KeySet] = list(scales)
     allowed = np.array([scales[keys] for keys in sets])
     weights = np.full(len(sets), 1 / len(sets))

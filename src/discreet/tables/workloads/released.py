@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Released tables: every table of a workload for one measure, from the estimated residuals, with variances and covariances.
+"""Released tables: every table of a workload for one measure, from the estimated residuals, with
+variances and covariances.
 
-**Guarantee.** Post-processing of released numbers. All tables agree: the sum of a table over a key is the table without it. The
-variances and covariances are those of the noise, whatever the data are.
+**Guarantee.** Post-processing of released numbers. All tables agree: the sum of a table over a key
+is the table without it. The variances and covariances are those of the noise, whatever the data
+are.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class TableCell:
-    """A sum of the whole table: a span of each axis, and the number of the value of some categories."""
+    """A sum of the whole table: a span of each axis, and the number of the value of some
+    categories.
+    """
 
     spans: tuple[Span, ...]
     values: Mapping[int, int]
@@ -36,7 +40,8 @@ class TableCell:
 class ReleasedTables:
     """The residuals of one measure, and the variance σ_S² of the noise on each of them.
 
-    `variances` are those for what is measured along the axes, in whole numbers. `gaussian` says which noise it is.
+    `variances` are those for what is measured along the axes, in whole numbers. `gaussian` says
+    which noise it is.
     """
 
     axes: tuple[Axis, ...]

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many tables of the same rows as sums of residuals: what a table says beyond all of its sub-tables.
+"""Many tables of the same rows as sums of residuals: what a table says beyond all of its
+sub-tables.
 
     system = ResidualSystem((2, 5, 16), [(0, 1), (0, 2)])    # sex × race, and sex × education
     system.closure                                           # (), (0,), (1,), (2,), (0, 1), (0, 2)
 
-The table of a set A of keys is Q_A x, and its residual r_A = P_A Q_A x is what remains of it when the mean along each of its
-keys is subtracted. A table is the sum of the residuals of all subsets of A, each spread evenly over the keys that it lacks.
-Residuals of different sets are orthogonal, so independent noise on each of them gives estimates that are the best linear
-unbiased ones, agree with each other, and have variances and covariances in closed form (Xiao, He, Zhang and Kifer 2023).
+The table of a set A of keys is Q_A x, and its residual r_A = P_A Q_A x is what remains of it when
+the mean along each of its keys is subtracted. A table is the sum of the residuals of all subsets of
+A, each spread evenly over the keys that it lacks. Residuals of different sets are orthogonal, so
+independent noise on each of them gives estimates that are the best linear unbiased ones, agree with
+each other, and have variances and covariances in closed form (Xiao, He, Zhang and Kifer 2023).
 
-Here are public numbers only: sizes of keys, sets of keys, and variances. The variance σ_S² of a set S is that of the noise on
-each cell of Q_S x before the means are subtracted.
+Here are public numbers only: sizes of keys, sets of keys, and variances. The variance σ_S² of a set
+S is that of the noise on each cell of Q_S x before the means are subtracted.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def closure_of(sets: Iterable[KeySet]) -> tuple[KeySet, ...]:
 class ResidualSystem:
     """The tables of some sets of keys, and the residuals that they consist of.
 
-    `sizes` are the numbers of values of the keys. A key with a single value has no residual: its tables are those without it.
+    `sizes` are the numbers of values of the keys. A key with a single value has no residual: its
+    tables are those without it.
     """
 
     sizes: tuple[int, ...]
@@ -98,7 +101,9 @@ class ResidualSystem:
 
     @cached_property
     def _terms(self) -> tuple[Any, Any, Floats]:
-        """Var_A = Σ factor · σ_S²: the places of A in the closure and of S among the residuals, and the factors."""
+        """Var_A = Σ factor · σ_S²: the places of A in the closure and of S among the residuals, and
+        the factors.
+        """
         place = {keys: at for at, keys in enumerate(self.residuals)}
         lengths = np.array([self.contrast(keys) * self.cells(keys) ** 2 for keys in self.residuals])
         columns = [[place[part] for part in subsets(self.free_keys(table))] for table in self.closure]
@@ -108,7 +113,9 @@ class ResidualSystem:
         return rows, places, lengths[places] / squares[rows]
 
     def variances(self, noise: Mapping[KeySet, float]) -> dict[KeySet, float]:
-        """The variance of a cell of each table of the closure, from the variances σ_S² of the residuals."""
+        """The variance of a cell of each table of the closure, from the variances σ_S² of the
+        residuals.
+        """
         rows, columns, factors = self._terms
         of_residuals = np.array([noise[keys] for keys in self.residuals])
         totals = np.bincount(rows, factors * of_residuals[columns], len(self.closure))
@@ -143,7 +150,8 @@ class ResidualSystem:
     def center(self, table: Any, keys: KeySet, first: int = 0) -> Any:
         """Π (n I - J) of a table of whole numbers; its keys are the axes from `first` on.
 
-        **Guarantee.** Whole numbers stay whole. One row moves the result by a vector of squared length Π n (n - 1).
+        **Guarantee.** Whole numbers stay whole. One row moves the result by a vector of squared
+        length Π n (n - 1).
         """
         for axis, size in enumerate(self.shape(keys), first):
             table = size * table - table.sum(axis=axis, keepdims=True)
@@ -156,7 +164,8 @@ class ResidualSystem:
         return table
 
     def table(self, residuals: Mapping[KeySet, Floats], keys: KeySet, first: int = 0) -> Floats:
-        """The table of a set: the residuals of its subsets, each spread over the keys that it lacks.
+        """The table of a set: the residuals of its subsets, each spread over the keys that it
+        lacks.
 
         The axes before `first` are those of every residual.
         """
@@ -172,7 +181,9 @@ class ResidualSystem:
         return spread
 
     def adjoint(self, tables: Mapping[KeySet, Floats], first: int = 0) -> dict[KeySet, Floats]:
-        """The transpose of `table`: for each residual, the sums over the lacking keys of all tables, less their means."""
+        """The transpose of `table`: for each residual, the sums over the lacking keys of all
+        tables, less their means.
+        """
         collected: dict[KeySet, Floats] = {}
         for keys, table in tables.items():
             places = tuple(first + at for at, key in enumerate(keys) if self.sizes[key] == 1)

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimal strategy for questions about an ordered key: all ranges, all prefixes, or the nodes of a tree.
+"""The optimal strategy for questions about an ordered key: all ranges, all prefixes, or the nodes
+of a tree.
 
     optimal_strategy(gram_of("ranges", 74))
 
-A strategy measures A h, for a histogram h and a matrix A whose columns are at most one long, and answers each question by least
-squares. Its total variance is tr(G X⁻¹) with X = AᵀA and G = WᵀW, where the rows of W are the questions.
+A strategy measures A h, for a histogram h and a matrix A whose columns are at most one long, and
+answers each question by least squares. Its total variance is tr(G X⁻¹) with X = AᵀA and G = WᵀW,
+where the rows of W are the questions.
 
-**Guarantee.** `OptimalStrategy.lower_bound` is a total variance that no strategy can beat, and `value` is that of this one. Privacy
-does not depend on either: the matrix that is measured is one of whole numbers, and its sensitivity is computed from them.
+**Guarantee.** `OptimalStrategy.lower_bound` is a total variance that no strategy can beat, and
+`value` is that of this one. Privacy does not depend on either: the matrix that is measured is one
+of whole numbers, and its sensitivity is computed from them.
 
-Why it holds: for every probability vector d and every X with diag X ≤ 1, tr(G X⁻¹) ≥ (tr S)² with S = (D^½ G D^½)^½, because
-tr S = ‖W D^½‖_* ≤ ‖W X^-½‖_F ‖X^½ D^½‖_F. Equality holds for X = D^-½ S D^-½ / tr S if its diagonal is 1. The steps
-d ← d · diag X lead there; Denisov, McMahan, Rush, Smith and Thakurta (2022) have them for prefixes.
+Why it holds: for every probability vector d and every X with diag X ≤ 1, tr(G X⁻¹) ≥ (tr S)² with S
+= (D^½ G D^½)^½, because tr S = ‖W D^½‖_* ≤ ‖W X^-½‖_F ‖X^½ D^½‖_F. Equality holds for X = D^-½ S
+D^-½ / tr S if its diagonal is 1. The steps d ← d · diag X lead there; Denisov, McMahan, Rush, Smith
+and Thakurta (2022) have them for prefixes.
 """
 
 from __future__ import annotations
@@ -69,7 +73,9 @@ def queries_of(kind: str, leaves: int) -> Floats:
 
 
 def gram_of(weights: Mapping[str, float], leaves: int) -> Floats:
-    """Σ weight · WᵀW / rows over kinds of questions: each kind counts by its weight, however many questions it has."""
+    """Σ weight · WᵀW / rows over kinds of questions: each kind counts by its weight, however many
+    questions it has.
+    """
     places = np.arange(leaves)
     low, high = np.minimum.outer(places, places), np.maximum.outer(places, places)
     grams = {
@@ -88,7 +94,8 @@ def gram_of(weights: Mapping[str, float], leaves: int) -> Floats:
 def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> OptimalStrategy:
     """The strategy with the least total variance, proved to be within `tolerance` of the best.
 
-    The Gram matrix of the questions must be positive definite, as it is if they determine every value.
+    The Gram matrix of the questions must be positive definite, as it is if they determine every
+    value.
 
     >>> prefixes = optimal_strategy(4 * gram_of({"prefixes": 1.0}, 4))
     >>> bool(abs((prefixes.value / 4) ** 0.5 - 1.3109) < 1e-3)
@@ -118,8 +125,9 @@ def optimal_strategy(gram: Floats, tolerance: float = _TOLERANCE) -> OptimalStra
 def worst_case_strategy(queries: Floats, tolerance: float = _TOLERANCE) -> OptimalStrategy:
     """The strategy with the least greatest variance of any question; `value` is that variance.
 
-    Weights of the questions and shares of the values move together: with Λ and D that add up to one each,
-    ‖Λ^½ W D^½‖_*² bounds the greatest variance of every strategy from below, by the same proof.
+    Weights of the questions and shares of the values move together: with Λ and D that add up to one
+    each, ‖Λ^½ W D^½‖_*² bounds the greatest variance of every strategy from below, by the same
+    proof.
     """
     asked, leaves = queries.shape
     weights, shares = np.full(asked, 1 / asked), np.full(leaves, 1 / leaves)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies that took seconds to compute, kept on disk: in `$DISCREET_CACHE`, or else in the user's cache folder.
+"""Strategies that took seconds to compute, kept on disk: in `$DISCREET_CACHE`, or else in the
+user's cache folder.
 
-A file holds one matrix of whole numbers, named after the public parameters from which it was computed. `DISCREET_CACHE=` (empty)
-turns the cache off.
+A file holds one matrix of whole numbers, named after the public parameters from which it was
+computed. `DISCREET_CACHE=` (empty) turns the cache off.
 
-**Guarantee.** A file that is missing, damaged or wrong costs time or accuracy, and never privacy: the sensitivity is computed
-from the matrix that is measured, whichever it is. No parameter depends on data.
+**Guarantee.** A file that is missing, damaged or wrong costs time or accuracy, and never privacy:
+the sensitivity is computed from the matrix that is measured, whichever it is. No parameter depends
+on data.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ def _read(path: Path, size: int) -> Integers | None:
 
 
 def _write(path: Path, matrix: Integers) -> None:
-    """Write the matrix; a reader sees all of it or nothing, and a folder that cannot be written is left alone."""
+    """Write the matrix; a reader sees all of it or nothing, and a folder that cannot be written is
+    left alone.
+    """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")

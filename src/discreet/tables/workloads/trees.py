@@ -4,15 +4,18 @@
     tree = Tree.of_paths([("North", "A"), ("North", "B"), ("South", "C")])
     plan = plan_tree(tree, weights=[1, 1, 1])
 
-Each inner node measures what its children have beyond an equal part of their sum; the root measures the total. Subtrees below
-different children concern different rows, so each of them has all of what is left of the budget on its path.
+Each inner node measures what its children have beyond an equal part of their sum; the root measures
+the total. Subtrees below different children concern different rows, so each of them has all of what
+is left of the budget on its path.
 
-**Guarantee.** `TreePlan.squared_length` is at least the squared length of one row in what is measured, a whole number. The
-estimates are those of least squares, and agree with each other: the children of a node add up to it.
+**Guarantee.** `TreePlan.squared_length` is at least the squared length of one row in what is
+measured, a whole number. The estimates are those of least squares, and agree with each other: the
+children of a node add up to it.
 
-Why the shares are best: with V_p = c_p Σ of the loads of the children, the least loss below p with the budget β is K_p / β, where
-K_p = (√(c_p V_p) + √(Σ K_c))² by induction over the children, and p's own share is √(c_p V_p) of that root. It is optimal among
-all strategies if the tree is regular, and 1 to 8 % worse than the optimum otherwise.
+Why the shares are best: with V_p = c_p Σ of the loads of the children, the least loss below p with
+the budget β is K_p / β, where K_p = (√(c_p V_p) + √(Σ K_c))² by induction over the children, and
+p's own share is √(c_p V_p) of that root. It is optimal among all strategies if the tree is regular,
+and 1 to 8 % worse than the optimum otherwise.
 """
 
 from __future__ import annotations
@@ -40,15 +43,17 @@ _LEAST_SHARE = 1e-9
 class Tree:
     """A tree whose leaves all have the same depth.
 
-    `parents[l]` has, for each node of level l + 1, the number of its parent in level l. Level 0 is the root. The children of a
-    node stand next to each other.
+    `parents[l]` has, for each node of level l + 1, the number of its parent in level l. Level 0 is
+    the root. The children of a node stand next to each other.
     """
 
     parents: tuple[Integers, ...]
 
     @classmethod
     def of_paths(cls, paths: Sequence[Sequence[object]]) -> Tree:
-        """The tree of some paths to its leaves; paths with a common beginning stand next to each other."""
+        """The tree of some paths to its leaves; paths with a common beginning stand next to each
+        other.
+        """
         depth = len(paths[0])
         levels = [list(dict.fromkeys(tuple(path[:level]) for path in paths)) for level in range(depth + 1)]
         places = [{path: at for at, path in enumerate(level)} for level in levels]
@@ -109,9 +114,11 @@ def binary_tree(leaves: int) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class TreePlan:
-    """What is measured, in whole numbers: `total` times the sum of all leaves, and `multipliers` times the residual of each node.
+    """What is measured, in whole numbers: `total` times the sum of all leaves, and `multipliers`
+    times the residual of each node.
 
-    The residual of a node with m children is, for each child, m times its total less the total of the node.
+    The residual of a node with m children is, for each child, m times its total less the total of
+    the node.
     """
 
     tree: Tree
@@ -138,7 +145,9 @@ class TreePlan:
         ]
 
     def least_product(self) -> int:
-        """The least product of what two rows add to what is measured; that of one row with itself is not below it."""
+        """The least product of what two rows add to what is measured; that of one row with itself
+        is not below it.
+        """
         lengths, least = [self.total**2], self.squared_length
         levels = zip(self.tree.parents, self.own_squares(), self._multipliers_and_fan_outs(), strict=True)
         for parents, squares, (factors, counts) in levels:
@@ -183,7 +192,9 @@ class TreePlan:
         return estimates
 
     def coefficients(self, questions: Floats) -> Floats:
-        """The coefficients of what is measured in the estimates of some questions, each a column of weights of the leaves."""
+        """The coefficients of what is measured in the estimates of some questions, each a column of
+        weights of the leaves.
+        """
         tree = self.tree
         spreads = [questions]
         for level in range(len(tree.parents) - 1, -1, -1):
@@ -229,7 +240,9 @@ def plan_tree(tree: Tree, weights: Sequence[float]) -> TreePlan:
 
 
 def plan_intervals(leaves: int, kinds: Sequence[tuple[str, float]]) -> TreePlan:
-    """The best binary tree above ordered leaves for prefixes, ranges, cells or the total, each kind with its weight."""
+    """The best binary tree above ordered leaves for prefixes, ranges, cells or the total, each kind
+    with its weight.
+    """
     tree = binary_tree(leaves)
     blocks = [-(-leaves // size) for size in tree.sizes]
     energies = [sum(weight * _energy(kind, leaves, block) for kind, weight in kinds) for block in blocks]
@@ -247,7 +260,9 @@ def plan_intervals(leaves: int, kinds: Sequence[tuple[str, float]]) -> TreePlan:
 
 
 def _energy(kind: str, leaves: int, block: int) -> float:
-    """tr(G B) over the number of questions, with B the projection on what is constant in blocks of so many leaves."""
+    """tr(G B) over the number of questions, with B the projection on what is constant in blocks of
+    so many leaves.
+    """
     j = np.arange(leaves, dtype=float)
     first = j - j % block
     sizes = np.minimum(first + block, leaves) - first
@@ -263,7 +278,9 @@ def _energy(kind: str, leaves: int, block: int) -> float:
 
 
 def _with_whole_multipliers(tree: Tree, precisions: Sequence[Floats]) -> TreePlan:
-    """Whole multipliers in proportion to 1 / (σ m), from the share c/σ² of the total and of each node."""
+    """Whole multipliers in proportion to 1 / (σ m), from the share c/σ² of the total and of each
+    node.
+    """
     wanted: list[Floats] = [np.sqrt(precisions[0])]
     for counts, precision in zip(tree.fan_outs, precisions[1:], strict=True):
         contrast = np.where(counts > 1, 1 - 1 / counts, 1.0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one use of a parameter contributes to the gradient of every record, in the form that is cheapest to add up.
+"""What one use of a parameter contributes to the gradient of every record, in the form that is
+cheapest to add up.
 
     base.py      what every piece answers, small pieces that are kept whole, rounding units
     outer.py     Σ_t g_t a_tᵀ of linear layers, and its norm without the gradient

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A piece: what every record adds to the gradient of one parameter, kept in the form that is cheapest to add up.
+"""A piece: what every record adds to the gradient of one parameter, kept in the form that is
+cheapest to add up.
 
 A piece answers three questions without ever looping over records:
 
@@ -87,7 +88,9 @@ def _cpu_products() -> str:
 
 
 def exact_unit(dtype: torch.dtype) -> float:
-    """The same for sums without products of matrices, where operands are rounded to their own type only."""
+    """The same for sums without products of matrices, where operands are rounded to their own type
+    only.
+    """
     return _FLOAT64 if dtype == torch.float64 else _FLOAT32
 
 
@@ -103,7 +106,9 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
 
 
 def lengths(values: Tensor, axis: int = -1) -> Tensor:
-    """Norms along an axis, in wide numbers, to be multiplied by others. `LOST` covers squares that underflow."""
+    """Norms along an axis, in wide numbers, to be multiplied by others. `LOST` covers squares that
+    underflow.
+    """
     kind = wide(values.dtype)
     norms: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
     return norms.add_(LOST)
@@ -136,7 +141,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Share:
-    """What each record may add: its factor, between 0 and 1, and 0 if any of its numbers is not finite."""
+    """What each record may add: its factor, between 0 and 1, and 0 if any of its numbers is not
+    finite.
+    """
 
     factors: Tensor
 
@@ -146,7 +153,8 @@ class Share:
         return (self.factors > 0).to(self.factors.dtype)
 
     def scale(self, values: Tensor, *, short: bool = False) -> Tensor:
-        """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0.
+        """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN
+        becomes 0.
 
         With `short` the results are cut to TF32, which only a kernel does.
         """
@@ -157,7 +165,8 @@ class Share:
         return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
     def clear(self, values: Tensor, *, short: bool = False) -> Tensor:
-        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten.
+        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be
+        overwritten.
 
         Every one of them must have been measured: then only records of factor 0 have any that is
         not finite, and it is enough to look at the factors.
@@ -171,7 +180,9 @@ class Share:
         return values.nan_to_num(0.0, 0.0, 0.0)
 
     def prepare(self, inputs: Tensor, signal: Tensor, *, short: bool = False) -> tuple[Tensor, Tensor]:
-        """The inputs `scaled` and the signal `cleared`, in one pass where there is a kernel for both."""
+        """The inputs `scaled` and the signal `cleared`, in one pass where there is a kernel for
+        both.
+        """
         if large(inputs) and large(signal):
             return prepare_records(inputs, signal, self.factors, short=short)
         return self.scale(inputs, short=short), self.clear(signal, short=short)
@@ -199,7 +210,9 @@ class Piece(ABC):
 
 
 class Dense(Piece):
-    """Gradients that are small enough to be kept whole: biases, scales, tokens, and all that has no better form."""
+    """Gradients that are small enough to be kept whole: biases, scales, tokens, and all that has no
+    better form.
+    """
 
     def __init__(self, gradients: Tensor) -> None:
         self._shape = gradients.shape[1:]
@@ -209,7 +222,9 @@ class Dense(Piece):
 
     @classmethod
     def bundle(cls, pieces: Sequence[Dense]) -> Dense:
-        """All of them as one, in the narrowest of their types: the margins are those of its arithmetic."""
+        """All of them as one, in the narrowest of their types: the margins are those of its
+        arithmetic.
+        """
         kind = narrowest([piece.rows for piece in pieces])
         return cls(torch.cat([no_wider(piece.rows, kind) for piece in pieces], 1))
 

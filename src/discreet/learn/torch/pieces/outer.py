@@ -50,7 +50,9 @@ class Signal:
         return lengths(self.gradient)
 
     def clear(self, share: Share) -> Tensor:
-        """The signal with 0 for what is not finite. It is kept, because weight and bias both ask for it."""
+        """The signal with 0 for what is not finite. It is kept, because weight and bias both ask
+        for it.
+        """
         if self._cleared is None:
             self._cleared = share.clear(self.gradient)
         return self._cleared
@@ -172,7 +174,8 @@ class OuterBias(Piece):
 
 
 def measure_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
-    """One measure of all pieces that have one position. A layer with a bias has the norm ‖g‖·√(‖a‖² + 1).
+    """One measure of all pieces that have one position. A layer with a bias has the norm ‖g‖·√(‖a‖²
+    + 1).
 
     A dozen short kernels for all layers take less time than several for each layer.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of outer products with patches: the gradient of a record at the weight of a convolution is Σ_t g_t u_tᵀ.
+"""Sums of outer products with patches: the gradient of a record at the weight of a convolution is
+Σ_t g_t u_tᵀ.
 
 u_t is the patch of the input under position t. Of a transposed convolution the patches are those of
 the gradient, and the input takes the place of g.
@@ -60,7 +61,9 @@ class PatchWindow(windows.Window):
 
 
 class PatchProducts(Piece):
-    """Σ_t g_t u_tᵀ of each record, u_t the patches of `source`; a few records at a time, for patches are large."""
+    """Σ_t g_t u_tᵀ of each record, u_t the patches of `source`; a few records at a time, for
+    patches are large.
+    """
 
     def __init__(
         self, source: Tensor, signal: Tensor, window: PatchWindow, *, transposed: bool = False
@@ -112,7 +115,9 @@ class PatchProducts(Piece):
         return squares if groups == 1 else squares.view(-1, groups).sum(1)
 
     def _masses(self) -> Tensor:
-        """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is in few patches."""
+        """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is
+        in few patches.
+        """
         source, signal = (lengths(tensor.flatten(1)) for tensor in (self._source, self._signal))
         return source.mul_(signal).mul_(math.sqrt(self._window.covers))
 
@@ -146,7 +151,9 @@ class PatchProducts(Piece):
         )
 
     def _gradients_by_groups(self) -> Tensor:
-        """One convolution in which every record is a group: faster than patches on a CPU, if positions are many."""
+        """One convolution in which every record is a group: faster than patches on a CPU, if
+        positions are many.
+        """
         window, kind = self._window, wide(self._source.dtype)
         records, groups = self._source.shape[0], self._source.shape[0] * self._window.groups
         source, signal = self._source.to(kind), self._signal.to(kind)
@@ -157,7 +164,9 @@ class PatchProducts(Piece):
         return gradients.view(records, *self._shape)
 
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Patches and signals, (records · groups, numbers, positions), of as many records at a time as fit."""
+        """Patches and signals, (records · groups, numbers, positions), of as many records at a time
+        as fit.
+        """
         size = max(1, _PATCHES // (self._positions * self._window.groups * prod(self._shape[1:])))
         padded = self._window.pad(self._source)
         for source, signal in zip(torch.split(padded, size), torch.split(self._signal, size), strict=True):

@@ -97,7 +97,9 @@ def _join_rows(rows: Sequence[TableRows]) -> TableRows:
 
 
 class Tied(Piece):
-    """An embedding table E that is also the weight of a linear layer H: ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩."""
+    """An embedding table E that is also the weight of a linear layer H: ‖E + H‖² = ‖E‖² + ‖H‖² +
+    2⟨E, H⟩.
+    """
 
     def __init__(self, rows: TableRows, outer: Outer) -> None:
         self._rows, self._outer = rows, outer

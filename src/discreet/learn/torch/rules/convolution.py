@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions in one, two or three dimensions, with any stride, padding, dilation and groups, and their transposes.
+"""Convolutions in one, two or three dimensions, with any stride, padding, dilation and groups, and
+their transposes.
 
 A convolution is a linear layer on patches: the gradient of a record is Σ_t g_t u_tᵀ with u_t the
 patch under position t. Of a transposed convolution the patches are those of the gradient, and the

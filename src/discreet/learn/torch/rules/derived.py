@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that are no layer's weight: tokens, positions, scales, added or multiplied into every record.
+"""Parameters that are no layer's weight: tokens, positions, scales, added or multiplied into every
+record.
 
 A value made of parameters alone has no records. It gets them when it is broadcast against a tensor
 that has: then each record sees its own copy, and the gradient at the copy is the gradient of the
@@ -25,7 +26,9 @@ __all__ = ["as_records", "broadcast", "derive", "expand", "have_no_records", "sh
 
 
 def have_no_records(leaves: Sequence[Any]) -> bool:
-    """Whether no argument can have records: all tensors are made of parameters, or are single numbers."""
+    """Whether no argument can have records: all tensors are made of parameters, or are single
+    numbers.
+    """
     return all(_is_constant(leaf) for leaf in leaves if isinstance(leaf, Tensor))
 
 
@@ -95,7 +98,9 @@ def show_to_records(use: Use, argument: Any, shape: Sequence[int]) -> Any:
 
 
 def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) -> Tensor:
-    """The gradient of every record at its copy of the value: what broadcasting repeated is added up."""
+    """The gradient of every record at its copy of the value: what broadcasting repeated is added
+    up.
+    """
     records = use.fits(gradient, argument)
     padded = (1,) * (gradient.dim() - len(shape)) + tuple(shape)
     if padded[0] != 1:

@@ -56,7 +56,8 @@ def _tap(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -
 
 
 class EmbeddedRows(Derived):
-    """Rows looked up by ids that may be positions, the same for all records, or the ids of one record each.
+    """Rows looked up by ids that may be positions, the same for all records, or the ids of one
+    record each.
 
     Which of the two shows when it meets another tensor: if it has to grow a first axis, that axis
     is the record.

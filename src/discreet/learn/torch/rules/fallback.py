@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions without a rule: the gradient of every record by torch.func, for functions that keep records apart.
+"""Functions without a rule: the gradient of every record by torch.func, for functions that keep
+records apart.
 
 The call is repeated for one record at a time, all records at once (vmap), and differentiated there.
 It is slower and takes memory for the gradient of every record, but it needs to know nothing about
@@ -25,7 +26,9 @@ __all__ = ["by_record"]
 
 
 def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of the call, tapped so that each record's gradient is found by differentiating it alone."""
+    """The result of the call, tapped so that each record's gradient is found by differentiating it
+    alone.
+    """
     flat, shape = internals.tree_flatten((args, kwargs))
     watched = [index for index, leaf in enumerate(flat) if use.watches(leaf)]
     unwatched = [
@@ -68,7 +71,9 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Tensor]) -> list[int | None]:
-    """Which tensors have the record as their first axis: as the guards have seen it, and never by its length alone."""
+    """Which tensors have the record as their first axis: as the guards have seen it, and never by
+    its length alone.
+    """
     records = out.shape[0] if out.dim() else 0
     lengths = [tensor.shape[0] if tensor.dim() else -1 for tensor in tensors]
     keys = [(use.function, use.name(arguments[0]), index, len(tensors)) for index in range(len(tensors))]
@@ -88,7 +93,9 @@ def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Ten
 
 
 def _is_record(seen: set[tuple[int, int]] | None, records: int, length: int, *, sure: bool) -> bool | None:
-    """Whether an axis counts records; None if that is not known. It is known if it was seen with two numbers of records."""
+    """Whether an axis counts records; None if that is not known. It is known if it was seen with
+    two numbers of records.
+    """
     if length != records:
         may_be_constant = (
             seen is None

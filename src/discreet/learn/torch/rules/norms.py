@@ -29,7 +29,9 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "
 def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """The forward pass also returns mean and scale, so that x̂ follows without computing them again."""
+    """The forward pass also returns mean and scale, so that x̂ follows without computing them
+    again.
+    """
     x, w, b = _widen(x, use.value(weight), use.value(bias))
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
@@ -125,7 +127,9 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """With statistics that are constants it is a scale and a shift; with those of the batch it is refused."""
+    """With statistics that are constants it is a scale and a shift; with those of the batch it is
+    refused.
+    """
     if training or running_mean is None:
         raise mixing_layer_error(
             use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"

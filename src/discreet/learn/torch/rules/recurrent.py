@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers, written out step by step, so that their linear layers have the rule of linear layers.
+"""Recurrent layers, written out step by step, so that their linear layers have the rule of linear
+layers.
 
 The weight between steps is used once for every step; the uses are joined before the norm is taken.
 Slower than the fused kernels that torch has for them, and the same up to rounding.
@@ -72,7 +73,9 @@ def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
         bidirectional: Any,
         batch_first: Any,
     ) -> tuple[Tensor, ...] | None:
-        """torch's call for sequences of one length; packed sequences have no rule, because they mix records."""
+        """torch's call for sequences of one length; packed sequences have no rule, because they mix
+        records.
+        """
         if isinstance(first, Tensor) and not first.is_floating_point():
             return None
         states = tuple(first) if isinstance(first, list | tuple) else (first,)

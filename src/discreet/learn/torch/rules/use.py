@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One use of parameters by a function of torch: what a rule may ask, and how it says what the gradient means."""
+"""One use of parameters by a function of torch: what a rule may ask, and how it says what the
+gradient means.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Use:
 
     @staticmethod
     def value(argument: Any) -> Any:
-        """The numbers of an argument, without watching and without a path for gradients to the parameter."""
+        """The numbers of an argument, without watching and without a path for gradients to the
+        parameter.
+        """
         if type(argument) is Watched:
             return argument.detach() if argument.requires_grad else argument
         return argument.value.detach() if isinstance(argument, Derived) else argument
@@ -36,13 +40,17 @@ class Use:
 
     @staticmethod
     def narrow(x: Tensor) -> Tensor:
-        """The input as automatic mixed precision would hand it to a product, so that this is what is kept."""
+        """The input as automatic mixed precision would hand it to a product, so that this is what
+        is kept.
+        """
         if x.dtype == torch.float32 and torch.is_autocast_enabled(x.device.type):
             return x.to(torch.get_autocast_dtype(x.device.type))
         return x
 
     def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
-        """The output. When its gradient comes, `pieces` says what it contributes to each of the arguments."""
+        """The output. When its gradient comes, `pieces` says what it contributes to each of the
+        arguments.
+        """
 
         def make(gradient: Tensor, *saved: Tensor) -> Contributions:
             contributions: list[tuple[Any, Piece]] = []

@@ -49,10 +49,11 @@ class ParsedQuestion:
 def parse(text: object, dataset: Dataset, parameters: object = ()) -> ParsedQuestion:
     """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
-    Each `?` of the text stands for one of `parameters`, and the text of the question has their values.
+    Each `?` of the text stands for one of `parameters`, and the text of the question has their
+    values.
 
-    **Guarantee.** No private row is read and nothing is spent, whatever the text is. A parameter is a
-    value in the tree of the question; it is never pasted into a text that is parsed.
+    **Guarantee.** No private row is read and nothing is spent, whatever the text is. A parameter is
+    a value in the tree of the question; it is never pasted into a text that is parsed.
     """
     try:
         return _parse(text, dataset, parameters)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JOIN: a look-up in a public table, or rows of another private relation that belong to the same unit.
+"""JOIN: a look-up in a public table, or rows of another private relation that belong to the same
+unit.
 
 **Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that
 unit and on public tables. So the join is 1-stable: adding or removing a unit changes the rows of

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values in the place of the `?` of a question.
 
-**Guarantee.** A value becomes a literal in the tree of the question. It is never parsed, so no text can
-change what the question asks, and the recorded text has the values.
+**Guarantee.** A value becomes a literal in the tree of the question. It is never parsed, so no text
+can change what the question asks, and the recorded text has the values.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GROUP BY with the privacy unit, inside FROM: aggregates over the rows of each unit, without noise.
+"""GROUP BY with the privacy unit, inside FROM: aggregates over the rows of each unit, without
+noise.
 
     SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p
 
-**Guarantee.** Every group belongs to one unit, so what is computed in it is a function of the rows of
-that unit (theory: per-unit operators are 1-stable). It never leaves the engine: the outer question
-adds noise to what it makes of it. The bounds of a count are 0 and at_most, those of a sum are at_most
-times those of its operand; CLAMP around the aggregate stands in place of them.
+**Guarantee.** Every group belongs to one unit, so what is computed in it is a function of the rows
+of that unit (theory: per-unit operators are 1-stable). It never leaves the engine: the outer
+question adds noise to what it makes of it. The bounds of a count are 0 and at_most, those of a sum
+are at_most times those of its operand; CLAMP around the aggregate stands in place of them.
 """
 
 from __future__ import annotations

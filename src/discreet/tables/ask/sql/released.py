@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Post-processing in SQL: arithmetic on aggregates, windows over released rows, HAVING and ORDER BY.
+"""Post-processing in SQL: arithmetic on aggregates, windows over released rows, HAVING and ORDER
+BY.
 
 **Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it
 costs nothing and reveals nothing more. Types are checked before the charge, so a question that was
@@ -383,7 +384,9 @@ def _window_frame(spec: exp.Expression | None, name: str) -> tuple[int | None, i
 
 
 def _frame_end(end: exp.Expression | str | None, side: str | None) -> tuple[int | None, str | None] | None:
-    """One end of a frame: its offset, None if it is unbounded, with its side; None if it is not understood."""
+    """One end of a frame: its offset, None if it is unbounded, with its side; None if it is not
+    understood.
+    """
     if end in {None, "CURRENT ROW"}:
         return 0, ""
     if end == "UNBOUNDED":
@@ -445,7 +448,9 @@ def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
 def _grouping(
     post: PostProcessor, node: exp.Expression, arguments: list[exp.Expression]
 ) -> ReleasedExpression:
-    """GROUPING(a, b): a bit for each key, 1 where the row is summed over it; the last key is the lowest bit."""
+    """GROUPING(a, b): a bit for each key, 1 where the row is summed over it; the last key is the
+    lowest bit.
+    """
     keys = [post.key(argument) for argument in arguments]
     known = [key for key in keys if key is not None]
     if not keys or len(known) < len(keys):

@@ -196,7 +196,9 @@ def _start(node: exp.Expression, dataset: Dataset, queries: Queries, *, as_table
 
 
 def _source(node: exp.Expression, dataset: Dataset, queries: Queries, *, as_table: bool) -> _FromSource:
-    """A table of the data set, or the rows of a query; `as_table` makes columns of what it computes."""
+    """A table of the data set, or the rows of a query; `as_table` makes columns of what it
+    computes.
+    """
     if not isinstance(node, exp.Subquery | exp.Table):
         raise _from_error(node, dataset)
     if isinstance(node, exp.Table) and match_name(_identifier(node, dataset), queries) is None:

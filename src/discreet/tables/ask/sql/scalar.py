@@ -59,7 +59,9 @@ class Scalar:
         return self.read_unclamped(ref) if ref is not None else self.term(node)
 
     def count_operand(self, node: exp.Expression) -> Expr:
-        """What COUNT counts if it is not NULL; in place of the unit stands 1 in the rows that have one."""
+        """What COUNT counts if it is not NULL; in place of the unit stands 1 in the rows that have
+        one.
+        """
         ref = self.scope.column(node)
         if ref is None or not ref.is_unit:
             return build.on_grid(self.operand(node))

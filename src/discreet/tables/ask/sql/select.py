@@ -181,7 +181,8 @@ def _axes(
     rows: SelectedRows,
     place: Callable[[exp.Expression], int],
 ) -> dict[exp.Expression, WorkloadAxis]:
-    """The ordered keys and the hierarchies among the elements of GROUP BY; their keys are placed first.
+    """The ordered keys and the hierarchies among the elements of GROUP BY; their keys are placed
+    first.
 
     ROLLUP is a hierarchy if the values of its keys are known jointly, from a public table.
     """
@@ -216,7 +217,9 @@ def _is_hierarchy(nodes: Sequence[exp.Expression], rows: SelectedRows) -> bool:
 
 
 def _looked_up(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[Key, ...]:
-    """The keys as columns of the public table that a join makes them equal to, so that they are known jointly."""
+    """The keys as columns of the public table that a join makes them equal to, so that they are
+    known jointly.
+    """
     equal: dict[tuple[str, str], Expr] = {}
     relation: Relation | None = rows.relation
     while relation is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a question has selected so far, with their names, and the tables that it makes on the way.
+"""Rows that a question has selected so far, with their names, and the tables that it makes on the
+way.
 
 **Guarantee.** Everything here is public: names, types and bounds. A name that a question makes is
 never one that a text can mean, so no query can read what another one made.
@@ -134,7 +135,9 @@ class SelectedRows:
 
 @dataclass(frozen=True)
 class MadeColumn:
-    """A column of an inner query: how it is described outside, and its expression; None for the unit."""
+    """A column of an inner query: how it is described outside, and its expression; None for the
+    unit.
+    """
 
     column: Column
     of: Expr | None
@@ -142,8 +145,8 @@ class MadeColumn:
 
 
 def made_column(name: str, node: exp.Expression, rows: SelectedRows) -> MadeColumn:
-    """A column of an inner query. A single column keeps its bounds and values; of an expression they
-    follow from its type.
+    """A column of an inner query. A single column keeps its bounds and values; of an expression
+    they follow from its type.
     """
     ref = rows.scope.column(node)
     if ref is not None and ref.is_unit and ref.optional:
@@ -190,7 +193,9 @@ def typed_column(name: str, of: Type, bounds: tuple[Any, Any] | None = None) -> 
 
 
 def _wider(of: Type) -> tuple[Any, Any]:
-    """The bounds of a type; where they are equal, the upper one is moved, because a range has a width."""
+    """The bounds of a type; where they are equal, the upper one is moved, because a range has a
+    width.
+    """
     high = of.high + (of.high == of.low)
     if of.kind == NUMBER:
         scale = Fraction(1, 2**of.places)
@@ -206,7 +211,9 @@ def _places(column: Column, of: Type) -> int | None:
 
 
 def _with_domain(column: Column, of: Expr, rows: SelectedRows) -> Column:
-    """A computed text, or a constant, with the values that it can have; of numbers the bounds say them."""
+    """A computed text, or a constant, with the values that it can have; of numbers the bounds say
+    them.
+    """
     if column.kind != "text" and not (isinstance(of, Constant) and column.kind in {"integer", "date"}):
         return column
     listed = tuple(value for value in domain(of, rows.facts()) or () if value is not None)

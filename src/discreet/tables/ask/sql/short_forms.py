@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short forms of a question, written out: lists of quantiles, the most frequent values, and a question
-inside another one that only sorts it.
+"""Short forms of a question, written out: lists of quantiles, the most frequent values, and a
+question inside another one that only sorts it.
 
     QUANTILE_CONT(x, [0.25, 0.5]) AS q     QUANTILE_CONT(x, 0.25) AS q_25, QUANTILE_CONT(x, 0.5) AS q_50
     SELECT * FROM (question) ORDER BY n    question ORDER BY n
@@ -41,7 +41,9 @@ def write_out(select: exp.Select) -> exp.Select:
 
 
 def _unwrap_answer(select: exp.Select) -> exp.Select:
-    """The question inside SELECT * FROM (question) ORDER BY … LIMIT …, with its order and its limit."""
+    """The question inside SELECT * FROM (question) ORDER BY … LIMIT …, with its order and its
+    limit.
+    """
     start = select.args.get("from_") or select.args.get("from")
     inner = start.this.this if start is not None and isinstance(start.this, exp.Subquery) else None
     others = {part for part, value in select.args.items() if value} - {

@@ -3,9 +3,9 @@
 
     SELECT COUNT(*) FROM (SELECT day, LAG(day) OVER (PARTITION BY patient_id ORDER BY day) AS before FROM visits) AS v
 
-**Guarantee.** Every partition has the rows of one unit, so a value is a function of those rows. Rows
-that ORDER BY leaves equal are ordered by what they contain, never by where they lie: the result is the
-same for the same rows, on every engine.
+**Guarantee.** Every partition has the rows of one unit, so a value is a function of those rows.
+Rows that ORDER BY leaves equal are ordered by what they contain, never by where they lie: the
+result is the same for the same rows, on every engine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def has_windows(nodes: Iterable[exp.Expression]) -> bool:
 def with_windows(
     query: exp.Select, rows: SelectedRows, columns: Mapping[str, exp.Expression]
 ) -> tuple[SelectedRows, dict[str, exp.Expression]]:
-    """The rows with a column for each window, and the columns of the query with those in their place."""
+    """The rows with a column for each window, and the columns of the query with those in their
+    place.
+    """
     windows = _Windows(rows, _named_windows(query))
     rewritten = {name: windows.rewrite(node) for name, node in columns.items()}
     qualify = query.args.get("qualify")

@@ -92,8 +92,8 @@ def from_sqlite(path: Path, table: str) -> Any:
 
 
 def from_pandas(frame: Any, columns: Mapping[str, Column] | None = None) -> Any:
-    """A pandas frame as an Arrow table; in a column of Python objects everything but `str` is NULL, or
-    everything but dates where it is described as a date or a timestamp.
+    """A pandas frame as an Arrow table; in a column of Python objects everything but `str` is NULL,
+    or everything but dates where it is described as a date or a timestamp.
     """
     if not all(isinstance(name, str) and name for name in frame.columns) or not frame.columns.is_unique:
         raise BadParameter(
@@ -112,7 +112,9 @@ def from_pandas(frame: Any, columns: Mapping[str, Column] | None = None) -> Any:
 
 
 def _array(series: Any, pyarrow: Any, kind: str = "") -> Any:
-    """A column by its dtype; of an unknown dtype no cell is read. `kind` is what objects are described as."""
+    """A column by its dtype; of an unknown dtype no cell is read. `kind` is what objects are
+    described as.
+    """
     dtype = series.dtype
     if dtype.name == "category":
         codes = pyarrow.array(series.cat.codes.to_numpy())
@@ -151,7 +153,9 @@ def _dates(series: Any, pyarrow: Any) -> Any:
 
 
 def _moments(series: Any, pyarrow: Any) -> Any:
-    """Python objects as moments of UTC, which is also meant where there is no time zone; the rest is NULL."""
+    """Python objects as moments of UTC, which is also meant where there is no time zone; the rest
+    is NULL.
+    """
     return pyarrow.array([_micros(cell) for cell in series], pyarrow.int64()).cast(
         pyarrow.timestamp("us", "UTC")
     )
