@@ -74,10 +74,11 @@ def choose_bounds(
     needed: Mapping[str, Sequence[str]],
     cost: dict[str, Any],
 ) -> bool:
-    """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused; whether that was paid now.
+    """Choose the bounds that a question needs, for a tenth of its cost, if it is not refused.
 
-    `asked` was parsed for the data set `assumed`, which assumes those bounds. For a question that
-    is asked by its error they cost as much as its first steps may.
+    Says, too, whether that was paid now. `asked` was parsed for the data set `assumed`, which
+    assumes those bounds. For a question that is asked by its error they cost as much as its first
+    steps may.
     """
     checking = replace(compiler, data=assumed)
     bound, epsilon = checking.bound_or_assumed()[0], _PILOT_EPSILON
