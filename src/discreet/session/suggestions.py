@@ -73,7 +73,10 @@ def _check_columns(columns: object, table: Table) -> Sequence[str]:
 def draw_histograms(
     compiler: QuestionCompiler, table: str, columns: Iterable[str | None], epsilon: float
 ) -> bool:
-    """Pay for the histograms that the ledger lacks, all or none, with equal parts of ε; whether it lacked any."""
+    """Pay for the histograms that the ledger lacks, all or none, with equal parts of ε.
+
+    Says, too, whether it lacked any.
+    """
     from discreet.tables.plan.suggest import BoundsMechanism
 
     # All are validated, those too that are stored already.

@@ -112,7 +112,10 @@ def read(path: str | Path) -> DataDescription:
 
 
 def parse(text: str, place: Path) -> DataDescription:
-    """The validated description in a text, which stands in this file or might; sources of frames are blank."""
+    """The validated description in a text, which stands in this file or might.
+
+    Sources of frames are blank.
+    """
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
