@@ -165,12 +165,12 @@ def test_the_least_loss_that_keeps_an_error_is_found():
 def test_an_error_of_a_mean_takes_two_steps_that_are_both_paid():
     one = session(epsilon=50.0)
     asked = "SELECT AVG(CLAMP(days, 0, 60)) AS m FROM visits"
-    assert "two steps" in str(one.preview(asked, error="±8", pilot=dp_spend(1.0)))
-    answer = one.sql(asked, error="±8", pilot=dp_spend(1.0), key="m")
+    assert "two steps" in str(one.preview(asked, error="±0.5", pilot=dp_spend(1.0)))
+    answer = one.sql(asked, error="±0.5", pilot=dp_spend(1.0), key="m")
     assert answer.header == ["m", "m_lo", "m_hi"]
     assert sum(entry.kind == "reserved" for entry in one.ledger.entries()) == 2
     before = spent(one)
-    assert one.sql(asked, error="±8", pilot=dp_spend(1.0), key="m").value == answer.value
+    assert one.sql(asked, error="±0.5", pilot=dp_spend(1.0), key="m").value == answer.value
     assert spent(one) == before
 
 

@@ -20,7 +20,7 @@ from discreet.learn.base import NotFitted
 
 X = np.random.default_rng(0).uniform(0, 1, (60, 2))
 Y = (X[:, 0] > 0.5).astype(int)
-GIVEN = {"epsilon": 1.0, "delta": 1e-5, "bounds": (0, 1), "classes": [0, 1], "target_bounds": (0, 1)}
+GIVEN = {"epsilon": 1.0, "delta": 1e-5, "bounds": (0, 1), "classes": [0, 1], "target_bounds": (0.01, 1)}
 NAMES = [name for name in learn.__all__ if name != "tune"]
 STRANGE = [
     object(),

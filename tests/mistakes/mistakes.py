@@ -111,7 +111,9 @@ def weakened(fix: str, stated: str) -> list[str]:
     # without a word the relation is add-remove
     # a relation that a theorem needs is told with what it does not hide
     proposed = set() if "only if" in fix else proposed
-    found += [one for one in proposed if one not in (relations | {"add-remove"}) and proposed != set(_BOTH)]
+    found += [
+        one for one in proposed if one not in (relations | {"add-remove"}) and not proposed >= set(_BOTH)
+    ]
     found += ["add-remove"] if relations == {"replace"} and proposed == {"add-remove"} else []
     bounds = set(_BOUNDS.findall(stated))
     found += [bound for bound in _BOUNDS.findall(fix) if bounds and bound not in bounds]

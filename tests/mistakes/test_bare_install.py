@@ -95,6 +95,8 @@ NEEDS = {
     "command('release', 'release.toml', '--out', 'tables')": "tables",
     "command('plan', 'release.toml')": "tables",
     "command('budget', '--data', 'visits.toml')": "tables",
+    "command('synthesize', '--data', 'visits.toml', '--epsilon', '1', '--delta', '1e-6')": "tables",
+    "command('stream', 'show', 'x', '--data', 'visits.toml', '--ledger', 'old.ledger')": "tables",
     "command('statement', 'old.ledger', '--data', 'visits.toml')": "tables",
     "command('budget', '--ledger', 'postgresql://127.0.0.1:1/x')": "postgres",
     "command('account', 'gaussian(1)', '--plot', 'a.png')": "plot",

@@ -41,6 +41,7 @@ CALLS = {
     ("plan",): (SQL, "--data", "visits.toml", "--epsilon", "0.1"),
     ("query",): (SQL, "--data", "visits.toml", "--epsilon", "0.1"),
     ("release",): ("release.toml",),
+    ("synthesize",): ("--data", "visits.toml", "--epsilon", "0.1", "--delta", "1e-7"),
     ("budget",): ("--data", "visits.toml"),
     ("audit",): ("discreet.mechanisms:nothing",),
     ("version",): (),

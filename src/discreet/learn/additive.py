@@ -426,7 +426,7 @@ def _declared_values(values: object, key: ColumnKey) -> Values:
 
 def _declared_pairs(interactions: object, names: Sequence[ColumnKey]) -> tuple[tuple[int, int], ...] | None:
     """The pairs that the user named; None to look for them."""
-    if interactions == "auto":
+    if isinstance(interactions, str) and interactions == "auto":
         return None
     if isinstance(interactions, int) and not isinstance(interactions, bool) and interactions == 0:
         return ()

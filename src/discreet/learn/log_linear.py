@@ -266,10 +266,10 @@ def _positive_ends(target_bounds: Bounds | None, *, is_zero_allowed: bool) -> tu
     low, high = target_interval(target_bounds)
     if low > 0 or (is_zero_allowed and low == 0):
         return low, high
-    least = "0" if is_zero_allowed else "above 0"
+    least = "at 0 or above" if is_zero_allowed else "above 0"
     raise BadParameter(
         "DP102",
-        f"target_bounds must start at {least}{' or above' if is_zero_allowed else ''}.",
+        f"target_bounds must start {least}.",
         why="the expected target is an exponential, which is never negative.",
         fix=f"target_bounds=({0 if is_zero_allowed else high / 1000:g}, {high:g})"
         if high > 0

@@ -58,7 +58,7 @@ def periods(series: Mapping[str, Series], *, name: str = "value", ax: Axes | Non
         ax.legend(frameon=False)
     ax.set_ylabel(wrap_label(name))
     ax.figure.autofmt_xdate()
-    return finish(ax, f"{name} by period", f"{name} by period: {'; '.join(words)}.")
+    return finish(ax, f"{name} by period", f"{'; '.join(words)}.")
 
 
 def _number(value: Any) -> str:

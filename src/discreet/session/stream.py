@@ -90,9 +90,10 @@ class Stream:
     Why it holds: rows are stored in the ledger, once for each period, before they are shown. What
     would break it: a ledger that is put back together with its stream file.
 
-    >>> import datetime, discreet as dp
+    >>> import datetime, discreet as dp, polars as pl
     >>> from discreet import testing
-    >>> visits = [{"id": at, "day": datetime.date(2026, 1, 5 + at % 14)} for at in range(100)]
+    >>> days = [datetime.date(2026, 1, 5 + at % 14) for at in range(100)]
+    >>> visits = pl.DataFrame({"id": range(100), "day": days})
     >>> bounds = (datetime.date(2026, 1, 1), datetime.date(2027, 12, 31))
     >>> data = dp.open(visits, protect=dp.each("id", at_most=1), columns={"day": dp.column(bounds=bounds)})
     >>> session = dp.Session(data, limit=dp.Limit.filter(epsilon=1))

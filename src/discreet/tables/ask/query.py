@@ -225,16 +225,28 @@ class Query(QueryMethods):
                 why="an answer consists of noisy numbers.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
-        finished = AggregateQuery(self, (*specs, *(spec.with_name(name) for name, spec in named.items())))
+        query = self._with_units() if any(spec.kind == "units" for spec in wanted) else self
+        finished = AggregateQuery(query, (*specs, *(spec.with_name(name) for name, spec in named.items())))
         # Refuse it here, in the line that asked.
         _ = finished.question
         return finished
 
+    def _with_units(self) -> Query:
+        """The question on rows that show their unit: the tables that lead to it are joined."""
+        query, table = self, self.data.tables[self.table]
+        while table.link is not None:
+            if table.link.table not in {join.this.name for join in query.joins}:
+                query = query.with_table(table.link.table, None, keep=False)
+            table = self.data.tables[table.link.table]
+        return query
+
     def select(self, wanted: Sequence[AggregateSpec]) -> exp.Select:
         """The question as a tree of SQL."""
         columns = [_aliased_node(of.node.copy(), name) for name, of in self.keys]
-        table = self.data.tables[self.table]
-        columns += [_aliased_node(_aggregate(spec, table), spec.name) for spec in wanted]
+        owner = self.data.tables[self.table]
+        while owner.link is not None:
+            owner = self.data.tables[owner.link.table]
+        columns += [_aliased_node(_aggregate(spec, owner), spec.name) for spec in wanted]
         select = exp.Select(expressions=columns).from_(identifier(self.table))
         for join in self.joins:
             select = select.join(join.copy())
@@ -379,12 +391,11 @@ def _text_like(name: str, table: Table) -> str:
 
 
 def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
+    """An aggregate of rows whose unit is in this table."""
     if wanted.kind == "count" or (wanted.kind == "units" and table.unit == ROW):
         return exp.Count(this=exp.Star())
     if wanted.kind == "units":
-        # A key that leads to the unit is not the unit, and is refused as such.
-        counted = table.unit if table.link is None else table.link.column
-        return exp.Count(this=exp.Distinct(expressions=[col(str(counted)).node]))
+        return exp.Count(this=exp.Distinct(expressions=[col(str(table.unit)).node]))
     of = as_expression(wanted.of)
     if wanted.between is not None:
         if not isinstance(wanted.between, list | tuple) or len(wanted.between) != 2:
