@@ -238,7 +238,20 @@ def _parse_select(text: str) -> exp.Select:
         raise unsupported_error(tree if isinstance(tree, exp.Expression) else exp.Subquery())
     if _height(tree) > _TALLEST:
         raise _too_deep_error(f"the question is nested more than {_TALLEST} levels deep.")
+    for group in tree.find_all(exp.Group):
+        _list_grouping_sets(group)
     return tree
+
+
+def _list_grouping_sets(group: exp.Group) -> None:
+    """Put CUBE (…), ROLLUP (…) and GROUPING SETS (…) among the expressions of GROUP BY, where later
+    versions of the parser put them. Their order does not matter: sets are multiplied.
+    """
+    for part in ("grouping_sets", "rollup", "cube"):
+        nodes = group.args.get(part)
+        if isinstance(nodes, list) and nodes and all(node.expressions for node in nodes):
+            group.set(part, None)
+            group.set("expressions", [*group.expressions, *nodes])
 
 
 def _place(error: Exception) -> str:
