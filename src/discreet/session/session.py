@@ -71,6 +71,7 @@ _IN_MEMORY = ":memory:"
 _QUESTION_MODULES = (
     "discreet.session.batch",
     "discreet.session.synthesis",
+    "discreet.tables.answer.catalogue",
     "discreet.tables.ask.sql",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
