@@ -202,11 +202,11 @@ def test_a_row_is_the_encoded_sums_plus_one_draw_for_each_number(monkeypatch):
 
 def test_a_digest_tells_sums_apart_and_needs_the_secret():
     sums = {("A",): (3, 1), ("B",): (0, 0)}
-    assert digest_of_sums(sums, b"x") == digest_of_sums({("A",): (3, 1)}, b"x")
+    assert digest_of_sums(0, sums, b"x") == digest_of_sums(0, {("A",): (3, 1)}, b"x")
     others = [{("A",): (3, 2)}, {("B",): (3, 1)}, {}, {(None,): (3, 1)}, {(True,): (3, 1)}, {(1,): (3, 1)}]
-    digests = {digest_of_sums(each, b"x") for each in [sums, *others]}
+    digests = {digest_of_sums(0, each, b"x") for each in [sums, *others]}
     assert len(digests) == 1 + len(others)
-    assert digest_of_sums(sums, b"y") not in digests
+    assert digest_of_sums(0, sums, b"y") not in digests
 
 
 # --- private keys ---------------------------------------------------------------------------------------

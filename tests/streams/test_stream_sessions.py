@@ -17,7 +17,7 @@ from discreet.session.stream_file import StreamFile
 from discreet.streams import Participation
 from tests.chance import no_chance
 from tests.processes import run_threads
-from tests.streams.world import data, day, kept, session, visits
+from tests.streams.world import BOUNDS, START, data, day, kept, session, visits
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 BY_WARD = "SELECT ward, COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS m FROM visits GROUP BY ward"
@@ -249,6 +249,23 @@ def test_data_that_changed_in_a_published_period_are_refused(place, change):
         assert changed.totals().groups
         # With the rows as they were it goes on.
         assert session(frame, ledger=place).find_stream("n").release().rows()[:6] == published
+
+
+def test_equal_sums_do_not_show_in_what_is_public():
+    """The ledger is public. Three weeks that count the same, and two in which nothing happened, look like any five."""
+    ids = [person for _ in range(3) for person in range(40)]
+    frame = pl.DataFrame({"id": ids, "day": [day(7 * (at // 40)) for at in range(120)]})
+    one = dp.Session(
+        dp.open(frame, protect=dp.each("id", at_most=3), columns={"day": dp.column(bounds=BOUNDS)}),
+        limit=dp.Limit.filter(epsilon=1e6, delta=1e-5),
+    )
+    digests = []
+    for name in ("first", "second"):
+        stream = one.stream(one.data.count(), every="week", periods=9, start=START, epsilon=1, name=name)
+        with testing.today(day(36)):
+            stream.release()
+        digests += [json.loads(row)["digest"] for row in one.ledger.periods(stream._key)]
+    assert len(digests) == len(set(digests)) == 10
 
 
 def test_rows_of_later_periods_are_no_change(place):

@@ -211,11 +211,12 @@ class Stream:
         self._data.ready()
         reserve()
         sums = sums_by_period(self._plan, self._data.engine, wanted)
-        digests = [digest_of_sums(each, self._file.secret) for each in sums]
+        secret = self._file.secret_of(self._key)
+        digests = [digest_of_sums(period, each, secret) for period, each in enumerate(sums)]
         self._check_past(rows, digests)
         while len(rows) < wanted:
             period = len(rows)
-            drawn = draw_row(self._plan, appearances(self._plan, rows), sums[: period + 1], self._file.secret)
+            drawn = draw_row(self._plan, appearances(self._plan, rows), sums[: period + 1], secret)
             text = self._account.ledger.add_period(
                 self._key, period, drawn.to_json(), asker=self._account.asker
             )

@@ -51,6 +51,10 @@ class StreamFile:
         """What tells this secret from any other, and does not reveal it."""
         return hmac.new(self.secret, b"discreet stream", hashlib.sha256).hexdigest()[:32]
 
+    def secret_of(self, stream: str) -> bytes:
+        """The secret of one stream: rows of two streams that count the same do not look alike."""
+        return hmac.new(self.secret, f"digests of {stream}".encode(), hashlib.sha256).digest()
+
     def record(self, anchor: str) -> None:
         """Note the hash of the last row of the ledger."""
         self.seen.append(anchor)

@@ -2,11 +2,12 @@
 """One row of a stream: the encoded sums of every shown group, plus noise; and a digest of the sums.
 
 **Guarantee.** A row is a function of the kept rows of data up to its period, and of fresh noise.
-The digest says nothing to whoever does not have the secret.
+The digest says nothing to whoever does not have the secret, nor do all digests together.
 
 Why it holds: sums are exact whole numbers (`data/sums.py`), the noise is drawn after all of them
-are known, and the digest is HMAC-SHA-256 under a random secret. What would break it: a secret that
-is published, with which guesses of the sums can be tested.
+are known, and the digest is HMAC-SHA-256 under a random secret of the stream, of the period with
+its sums: no two rows have the same input, so equal sums do not show. What would break it: a secret
+that is published, with which guesses of the sums can be tested; one secret for two streams.
 """
 
 from __future__ import annotations
@@ -75,14 +76,17 @@ def sums_by_period(plan: StreamPlan, engine: Engine, periods: int) -> list[Exact
     return by_period
 
 
-def digest_of_sums(sums: ExactSums, secret: bytes) -> str:
-    """A keyed digest of the sums of one period."""
+def digest_of_sums(period: int, sums: ExactSums, secret: bytes) -> str:
+    """A keyed digest of a period and its sums.
+
+    Digests of two periods never tell whether their sums are equal: the period is part of them.
+    """
     lines = sorted(
         json.dumps([[_text(part) for part in group], list(numbers)], ensure_ascii=True)
         for group, numbers in sums.items()
         if any(numbers)
     )
-    return hmac.new(secret, "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret, "\n".join([str(period), *lines]).encode(), hashlib.sha256).hexdigest()
 
 
 def appearances(plan: StreamPlan, rows: Sequence[StreamRow]) -> dict[GroupKey, int]:
@@ -108,7 +112,7 @@ def draw_row(plan: StreamPlan, before: Mapping[GroupKey, int], sums: PeriodSums,
         )
         for at, (group, since) in enumerate(shown.items())
     )
-    return StreamRow(period, tuple(appearing), noisy, digest_of_sums(sums[period], secret))
+    return StreamRow(period, tuple(appearing), noisy, digest_of_sums(period, sums[period], secret))
 
 
 def _appearing(plan: StreamPlan, before: Mapping[GroupKey, int], sums: ExactSums) -> list[GroupKey]:
