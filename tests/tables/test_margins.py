@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from discreet.exact import exactly
+from discreet.tables.algebra.sums import BoundedSums, MarginScheme, RowScheme
 from discreet.tables.ask.question import Key
-from discreet.tables.data.sums import BoundedSums, MarginScheme, RowScheme
 from discreet.tables.plan import margins
 from discreet.tables.plan.margins import table_coefficients
 from discreet.tables.workloads.residuals import closure_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.tables.data.sums import BoundedSums, Margin, MarginScheme
+from discreet.tables.algebra.sums import BoundedSums, Margin, MarginScheme
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.exact import exactly
-from discreet.tables.data.sums import Margin, MarginScheme, RowScheme
-from discreet.tables.data.types import WIDEST
+from discreet.tables.algebra.sums import Margin, MarginScheme, RowScheme
+from discreet.tables.algebra.types import WIDEST
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.linear import FeatureLayout
 from discreet.tables.workloads.measurement import Measurement
