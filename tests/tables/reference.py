@@ -18,11 +18,11 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from discreet.tables.data import expr as e
-from discreet.tables.data import strings
-from discreet.tables.data import sums as p
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import DATE, MOMENT, NUMBER
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra import strings
+from discreet.tables.algebra import sums as p
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER
 
 NUMERAL = re.compile(r"[+-]?[0-9]{1,18}([.][0-9]{1,18})?")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,8 +10,7 @@ import pytest
 
 from discreet.errors import RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.ask.curves import exponential, logarithm, power
-from discreet.tables.data.expr import (
+from discreet.tables.algebra.expr import (
     Arithmetic,
     AsDate,
     AsMoment,
@@ -37,8 +36,8 @@ from discreet.tables.data.expr import (
     Steps,
     Truncated,
 )
-from discreet.tables.data.strings import Cased, Joined, Length, Substring, Trimmed
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.strings import Cased, Joined, Length, Substring, Trimmed
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     GroupScheme,
@@ -51,7 +50,8 @@ from discreet.tables.data.sums import (
     RowScheme,
     UnitSizes,
 )
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+from discreet.tables.ask.curves import exponential, logarithm, power
 from tests.tables import nasty
 from tests.tables.nasty import COMPOSED, REFERENCE, TABLES, UNITS
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import BoundedSums, MassScheme, NormScheme
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import BoundedSums, MassScheme, NormScheme
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select

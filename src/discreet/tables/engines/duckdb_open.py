@@ -20,7 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import BadParameter
-from discreet.tables.data.frozen import Frozen
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.data.readers import texts
 from discreet.tables.data.readers.casts import quote_name
 from discreet.tables.data.readers.parquet import Parquet

@@ -25,10 +25,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine, outdated_error
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import Choose, groups_from_sums, guard_engine, outdated_error
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupKey,
     GroupScheme,
@@ -37,7 +37,7 @@ from discreet.tables.data.sums import (
     RowScheme,
     Scheme,
 )
-from discreet.tables.data.types import TEXT
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.cache import PreparedCache

@@ -23,14 +23,10 @@ from typing import Any, Literal
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine
-from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.readers.schema import guard_opening
-from discreet.tables.data.readers.sound import sanitize
-from discreet.tables.data.readers.texts import from_path
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import Choose, groups_from_sums, guard_engine
+from discreet.tables.algebra.expr import Constant, Read
+from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupKey,
     GroupScheme,
@@ -43,7 +39,11 @@ from discreet.tables.data.sums import (
     Scheme,
     UnitSizes,
 )
-from discreet.tables.data.types import TEXT, WIDEST
+from discreet.tables.algebra.types import TEXT, WIDEST
+from discreet.tables.data.readers.parquet import Parquet
+from discreet.tables.data.readers.schema import guard_opening
+from discreet.tables.data.readers.sound import sanitize
+from discreet.tables.data.readers.texts import from_path
 from discreet.tables.engines import forks
 from discreet.tables.engines.base import EngineBase, ResultRows
 from discreet.tables.engines.cache import PreparedCache

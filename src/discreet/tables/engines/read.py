@@ -20,7 +20,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.exact import binary_above, binary_below
-from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
+from discreet.tables.algebra.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn

@@ -16,9 +16,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupScheme,
     MassScheme,
@@ -29,7 +29,7 @@ from discreet.tables.data.sums import (
     Scheme,
     UnitSizes,
 )
-from discreet.tables.data.types import TEXT, WIDEST
+from discreet.tables.algebra.types import TEXT, WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs

@@ -11,9 +11,16 @@ from __future__ import annotations
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import BoundedSums, GroupScheme, MassScheme, NormScheme, RowScheme, UnitSizes
-from discreet.tables.data.types import WIDEST
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import (
+    BoundedSums,
+    GroupScheme,
+    MassScheme,
+    NormScheme,
+    RowScheme,
+    UnitSizes,
+)
+from discreet.tables.algebra.types import WIDEST
 
 __all__ = ["HEAVIEST", "STEPS", "check_sizes", "check_sums", "is_narrow_product", "is_narrow_sum"]
 

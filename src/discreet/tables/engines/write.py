@@ -17,10 +17,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.data import expr as e
-from discreet.tables.data import strings
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra import strings
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import Dialect

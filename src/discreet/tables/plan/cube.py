@@ -12,7 +12,7 @@ Why it holds (compile.proof.md, §§ 11 and 12): rows of one unit have weights t
 `rows` (`RowScheme`), and the vector of a unit is longest where all of them lie in one cell, with
 the greatest values. `squared_sensitivity` is computed in fractions from the numbers that are drawn.
 
-What would break it: an engine that breaks the guarantee of `data/sums.py`; a key whose public
+What would break it: an engine that breaks the guarantee of `algebra/sums.py`; a key whose public
 values were read off private rows.
 """
 
@@ -33,6 +33,9 @@ from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.cube import CubeAnswer, CubeTables, long_answer
 from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
@@ -40,9 +43,6 @@ from discreet.tables.answer.measured import Measured
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate, Key, Question, Workload, WorkloadAxis
 from discreet.tables.ask.released import column_names, grouping_column
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
-from discreet.tables.data.types import Value
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube_noise import GaussianTables, LaplaceTables, NoiseOfTables
 from discreet.tables.plan.estimate import ColumnEstimate

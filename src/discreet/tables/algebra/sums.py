@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.tables.data.expr import Expr, Read
+from discreet.tables.algebra.expr import Expr, Read
 
 GroupKey = tuple[Any, ...]
 
