@@ -347,11 +347,8 @@ def _keep_wanted(relations: Relations, request: BoundedSums, chosen: exp.Select)
     """
     for name, key, values in wanted_parts(request):
         try:
-            known = [
-                relations.writer().constant(cells_of(value), key.type)
-                for value in values
-                if value is not None
-            ]
+            cells = [cells_of(value) for value in values if value is not None]
+            known = relations.writer().members(cells, key.type)
         except RefusedQuestion:
             # A text that this engine cannot store: Python drops the groups that are not requested.
             continue
