@@ -5,12 +5,13 @@ that they are computed from.
 A statistic p of two columns makes a linear form of exact sums zero (θ and η are the means of x and
 y, D(θ) = Σ(x − θ)², C(θ, η) = Σ(x − θ)(y − η)):
 
-    covariance     C − p·N                              N rows
-    slope          C − p·D(θ)
-    intercept      Σ(y − η) − b·Σ(x − θ) − h·(C − b·D(θ)) + (η − b·θ − p)·N       b the slope, h = θ·N/D(θ)
-    correlation    C − p·(k·D(θ) + D(η)/k) / 2          k = √(D(η)/D(θ))
-    sum of squares D(θ) + v·(M − N) − p                 v the variance, M another noisy count of the rows
-    sum of products C − p
+    covariance       C − p·N                      N rows
+    slope            C − p·D(θ)
+    intercept        Σ(y − η) − b·Σ(x − θ) − h·(C − b·D(θ)) + (η − b·θ − p)·N
+                                                  b the slope, h = θ·N/D(θ)
+    correlation      C − p·(k·D(θ) + D(η)/k)/2    k = √(D(η)/D(θ))
+    sum of squares   D(θ) + v·(M − N) − p         v the variance, M another noisy count of the rows
+    sum of products  C − p
 
 The same form of the noisy sums is then a sum of noises, whose tail is known (Fieller 1954). Means,
 k, b, h and v are not known, but have intervals; errors of theirs matter only by their squares and
@@ -115,9 +116,9 @@ class PairSums:
 
 @dataclass(frozen=True)
 class _Curve:
-    """A noisy sum as a function of what is not known: at the corners of the box of that, and how far
-    below a line between two corners it can be. Its values and coefficients are lines in each variable,
-    but for that.
+    """A noisy sum as a function of what is not known: at the corners of the box of that, and how
+    far below a line between two corners it can be. Its values and coefficients are lines in each
+    variable, but for that.
     """
 
     corners: tuple[NoisySum, ...]
@@ -156,7 +157,9 @@ def joint_interval(statistic: str, sums: PairSums, beta: float, possible: Interv
 
 
 def _solve(curves: Curves, beta: float, possible: Interval) -> Interval | None:
-    """All p within `possible` for which |top − p·bottom| is within the bound of its noise, or more."""
+    """All p within `possible` for which |top − p·bottom| is within the bound of its noise, or
+    more.
+    """
     top, bottom = curves
     if bottom is None:
         bound = _bound(top, None, (0.0, 0.0), beta)

@@ -2,9 +2,9 @@
 """Statistics of released means and variances: covariance, correlation, regression lines, and what
 samples have instead of populations.
 
-**Guarantee.** Post-processing. The interval of a statistic fails with probability at most β: that of
-the joint noise of the sums (`joint.py`), or, where these are not known, what follows from intervals of
-the parts, each of which fails with its share of β.
+**Guarantee.** Post-processing. The interval of a statistic fails with probability at most β: that
+of the joint noise of the sums (`joint.py`), or, where these are not known, what follows from
+intervals of the parts, each of which fails with its share of β.
 """
 
 from __future__ import annotations
