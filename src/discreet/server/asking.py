@@ -30,9 +30,9 @@ from discreet.privacy.wire import from_json
 from discreet.server.config import ServerConfig
 from discreet.server.datasets import Hosted, QuestionRecord, open_datasets
 from discreet.server.drawing import (
-    SubmittedQuestion,
     QuestionOutcome,
     QuestionsUnderWay,
+    SubmittedQuestion,
     not_drawn_error,
     paid_steps,
 )
@@ -47,7 +47,7 @@ from discreet.session import Session
 from discreet.tables.answer.answer import Answer
 from discreet.tables.plan.preview import Preview
 
-__all__ = ["Asking", "SubmittedQuestion", "QuestionOutcome", "QuestionPreview", "default_key", "ledger_key"]
+__all__ = ["Asking", "QuestionOutcome", "QuestionPreview", "SubmittedQuestion", "default_key", "ledger_key"]
 
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,128}")
 #: Seconds that compiling a question for its preview may take.

@@ -31,7 +31,7 @@ from discreet.session.account import refuse_not_drawn
 from discreet.session.answering import step_keys
 from discreet.tables.answer.answer import Answer
 
-__all__ = ["SubmittedQuestion", "QuestionOutcome", "QuestionsUnderWay", "not_drawn_error", "paid_steps"]
+__all__ = ["QuestionOutcome", "QuestionsUnderWay", "SubmittedQuestion", "not_drawn_error", "paid_steps"]
 
 Result = TypeVar("Result")
 

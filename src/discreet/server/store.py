@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from discreet.server.config import ROLES
 from discreet.server.database import Cell, Database
 
-__all__ = ["Caller", "DraftRow", "AccessEvent", "Person", "Seat", "ServerStore", "TokenRow"]
+__all__ = ["AccessEvent", "Caller", "DraftRow", "Person", "Seat", "ServerStore", "TokenRow"]
 
 _NOTHING = "0" * 64
 #: Sessions end after this without a request, and after this in any case.
