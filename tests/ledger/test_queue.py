@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from discreet.ledger import queue
-from discreet.ledger.queue import wait_in_line
+from discreet.ledger.sqlite import wait_in_line
 from tests.processes import PATIENCE
 
 
