@@ -34,6 +34,13 @@ from discreet.ledger.places import inaccessible_error, is_cut_short, not_a_ledge
 from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
 from discreet.paths import short_path
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    _HAS_LINE = False
+else:
+    _HAS_LINE = True
+
 __all__ = ["SQLite"]
 
 T = TypeVar("T")
@@ -313,14 +320,6 @@ _REFUSED_BY_THE_SYSTEM = {
     sqlite3.SQLITE_NOLFS: "the file system does not hold files of this size.",
     sqlite3.SQLITE_MISUSE: "its connection was closed by something else.",
 }
-
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    _HAS_LINE = False
-else:
-    _HAS_LINE = True
 
 
 def wait_in_line(folder: Path, patience: float, work: Callable[[], T]) -> T:
