@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SELECT about public tables only: run as it stands, exact and free.
+
+**Guarantee.** No private row is read. The question runs in a DuckDB database of its own, which
+holds copies of the public tables that it names and nothing else: no file, no network, no variable
+of Python and no other table can be reached from there. So the answer depends on public tables
+alone, whatever its text is, and costs nothing.
+
+What would break it: a "public" table that was made from private data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from threading import Timer
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import DiscreetError
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.sql.parameters import parse_with_parameters
+from discreet.tables.ask.sql.refuse import question_error
+from discreet.tables.ask.sql.scope import match_name
+from discreet.tables.ask.sql.text import SelectStatement
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.readers.schema import library
+
+__all__ = ["public_answer"]
+
+_NOTE = "Only public tables were read. The numbers are exact, and nothing was spent."
+#: Nothing beyond the database can be reached, and no statement can change that.
+_SANDBOX = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "memory_limit": "2GB",
+}
+#: The one function of our SQL that DuckDB lacks.
+_CLAMP = "CREATE MACRO clamp(x, low, high) AS greatest(least(x, high), low)"
+_LONGEST_SECONDS = 60.0
+_LONGEST_ANSWER = 1_000_000
+
+
+def public_answer(text: object, dataset: Dataset, parameters: object = ()) -> Answer | None:
+    """The answer to a question that names public tables only; None for every other text."""
+    if all(table.private for table in dataset.tables.values()):
+        return None
+    try:
+        statement = parse_with_parameters(text, parameters)
+    except DiscreetError:
+        # The parser of private questions says why.
+        return None
+    tables = _public_tables(statement, dataset)
+    if tables is None or statement.explain:
+        return None
+    dataset.ready()
+    rows = {name: dataset.engine.public_rows(name) for name in sorted(tables)}
+    return _run(statement, rows)
+
+
+def _public_tables(statement: SelectStatement, dataset: Dataset) -> set[str] | None:
+    """The tables that a statement names, if all of them are public, and it names one."""
+    select = statement.select
+    named = {cte.alias.casefold() for cte in select.find_all(exp.CTE)}
+    public = [name for name, table in dataset.tables.items() if not table.private]
+    tables = set()
+    for node in select.find_all(exp.Table):
+        if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
+            return None
+        name = match_name(node.this, public)
+        # A named query hides a table, so both of them must be public; an unknown name is neither.
+        if name is None and node.name.casefold() not in named:
+            return None
+        tables |= set() if name is None else {name}
+    return tables or None
+
+
+def _run(statement: SelectStatement, tables: dict[str, Any]) -> Answer:
+    """The rows of a statement in a database that holds some tables alone."""
+    duckdb = library("duckdb")
+    connection = duckdb.connect(":memory:", config=_SANDBOX)
+    try:
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        connection.execute(_CLAMP)
+        connection.execute("SET lock_configuration = true")
+        with _stopped_in_time(connection):
+            result = connection.execute(statement.text)
+            header = [column[0] for column in result.description]
+            rows = result.fetchmany(_LONGEST_ANSWER + 1)
+    except duckdb.Error as error:
+        raise _failed_error(str(error).strip().splitlines()[0]) from None
+    finally:
+        connection.close()
+    if len(rows) > _LONGEST_ANSWER:
+        raise _failed_error(f"its answer has more than {_LONGEST_ANSWER} rows.")
+    groups = [tuple(map(_plain, row)) for row in rows]
+    return Answer.of(
+        keys=_distinct(header), groups=groups, columns={}, question=statement.text, notes=[_NOTE]
+    )
+
+
+@contextmanager
+def _stopped_in_time(connection: Any) -> Iterator[None]:
+    """Stop a statement that takes too long, which would block a shared server."""
+    timer = Timer(_LONGEST_SECONDS, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _plain(value: Any) -> Any:
+    """A value as an answer holds it: what is no number, text, date or truth value becomes text."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, bool | int | float | str) or hasattr(value, "isoformat"):
+        return value
+    return str(value)
+
+
+def _distinct(header: list[str]) -> list[str]:
+    """The names of columns, each once."""
+    names: list[str] = []
+    for name in header:
+        number = 2
+        unused = name
+        while unused in names:
+            unused, number = f"{name}_{number}", number + 1
+        names.append(unused)
+    return names
+
+
+def _failed_error(what: str) -> Exception:
+    return question_error(
+        "DP702",
+        f"this question about public tables cannot be run: {what}",
+        "it runs as it stands, in a DuckDB database that holds these tables alone, for at most a minute.",
+        "SHOW TABLES   lists the tables and their columns",
+    )
