@@ -11,7 +11,7 @@ What would break it: a "public" table that was made from private data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from threading import Timer
@@ -93,11 +93,11 @@ def _run(statement: SelectStatement, tables: dict[str, Any]) -> Answer:
             header = [column[0] for column in result.description]
             rows = result.fetchmany(_LONGEST_ANSWER + 1)
     except duckdb.Error as error:
-        raise _failed_error(str(error).strip().splitlines()[0]) from None
+        raise _failed_error(str(error).strip().splitlines()[0], tables) from None
     finally:
         connection.close()
     if len(rows) > _LONGEST_ANSWER:
-        raise _failed_error(f"its answer has more than {_LONGEST_ANSWER} rows.")
+        raise _failed_error(f"its answer has more than {_LONGEST_ANSWER} rows.", tables)
     groups = [tuple(map(_plain, row)) for row in rows]
     return Answer.of(
         keys=_distinct(header), groups=groups, columns={}, question=statement.text, notes=[_NOTE]
@@ -137,10 +137,11 @@ def _distinct(header: list[str]) -> list[str]:
     return names
 
 
-def _failed_error(what: str) -> Exception:
+def _failed_error(what: str, tables: Iterable[str]) -> Exception:
+    table = exp.to_identifier(min(tables)).sql(dialect="duckdb")
     return question_error(
         "DP702",
         f"this question about public tables cannot be run: {what}",
         "it runs as it stands, in a DuckDB database that holds these tables alone, for at most a minute.",
-        "SHOW TABLES   lists the tables and their columns",
+        f"SELECT COUNT(*) FROM {table}   or  SHOW TABLES  for the columns",  # noqa: S608 - shown, not run
     )

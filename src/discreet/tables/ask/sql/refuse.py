@@ -14,7 +14,15 @@ from sqlglot import ErrorLevel, exp
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.sql.dialect import PlainDialect
 
-__all__ = ["name_of", "node_text", "question_error", "require_only", "unsupported_error", "with_own_column"]
+__all__ = [
+    "name_of",
+    "node_text",
+    "question_error",
+    "require_only",
+    "unsupported_error",
+    "whole_text",
+    "with_own_column",
+]
 
 _LONGEST = 60
 
@@ -186,7 +194,7 @@ def _fill_in(fix: str, node: exp.Expression) -> str:
     table = start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
     # A whole query is to be run, so its text is never cut off.
     parts = {
-        key: _whole_text(part) if isinstance(part, exp.Query) else node_text(part)
+        key: whole_text(part) if isinstance(part, exp.Query) else node_text(part)
         for key, part in node.args.items()
         if isinstance(part, exp.Expression)
     }
@@ -218,13 +226,14 @@ def require_only(node: exp.Expression, *parts: str) -> exp.Expression:
     return node
 
 
-def _whole_text(node: exp.Expression) -> str:
+def whole_text(node: exp.Expression) -> str:
+    """A node as text, on one line."""
     return " ".join(node.sql(dialect=PlainDialect, unsupported_level=ErrorLevel.IGNORE).split())
 
 
 def node_text(node: exp.Expression) -> str:
     """A node as text of at most 60 characters."""
-    text = _whole_text(node)
+    text = whole_text(node)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
