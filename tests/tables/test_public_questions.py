@@ -11,6 +11,7 @@ import pytest
 import discreet as dp
 from discreet.errors import DiscreetError
 from discreet.tables.answer import public
+from discreet.tables.ask.sql import public as parsed
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -147,7 +148,7 @@ def test_nothing_but_public_tables_can_be_reached(text):
 
 def test_the_database_of_public_questions_holds_the_public_tables_alone(monkeypatch):
     """Even if a text is taken for a public one, it reaches nothing else."""
-    monkeypatch.setattr(public, "_public_tables", lambda *_: {"wards"})
+    monkeypatch.setattr(parsed, "public_tables", lambda *_: ("wards",))
     session = session_of(opened("duckdb"))
     for text in REACHING[:-1]:
         if "visits AS b" in text:

@@ -15,10 +15,10 @@ from sqlglot import exp
 from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.data.engine import groups_from_sums, selected_groups
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import BoundedSums, GroupScheme, Private
-from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
+from discreet.tables.algebra.engine import groups_from_sums, selected_groups
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import BoundedSums, GroupScheme, Private
+from discreet.tables.algebra.types import DATE, NUMBER, TEXT, Type, days
 from discreet.tables.engines import group_weights
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.plan.selection import gaussian_selection, laplace_selection

@@ -48,10 +48,10 @@ from discreet.session.validate import (
     question_of,
     spend_of,
 )
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.types import Value
 from discreet.tables.open import how_to_open
 from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
@@ -74,6 +74,8 @@ _QUESTION_MODULES = (
     "discreet.tables.answer.catalogue",
     "discreet.tables.answer.public",
     "discreet.tables.ask.sql",
+    "discreet.tables.ask.sql.catalogue",
+    "discreet.tables.ask.sql.public",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
@@ -636,8 +638,13 @@ def _free_answer(text: object, data: Dataset, parameters: object) -> Answer | No
     with naming_extras():
         from discreet.tables.answer.catalogue import catalogue_answer
         from discreet.tables.answer.public import public_answer
-    described = catalogue_answer(text, data)
-    return public_answer(text, data, parameters) if described is None else described
+        from discreet.tables.ask.sql.catalogue import catalogue_question
+        from discreet.tables.ask.sql.public import public_question
+    catalogue = catalogue_question(text, data)
+    if catalogue is not None:
+        return catalogue_answer(catalogue, data)
+    public = public_question(text, data, parameters)
+    return None if public is None else public_answer(public, data)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:

@@ -18,7 +18,7 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import check
 from discreet.errors import BadParameter
@@ -26,11 +26,11 @@ from discreet.json_types import JsonObject
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer import arithmetic, frames, views
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy
 from discreet.tables.ask.question import SortOrder
 from discreet.tables.ask.released import ReleasedColumn
-from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -422,10 +422,6 @@ class Answer:
         [(3, 1, 6)]
         """
         return views.round_counts(self)
-
-    def with_receipt(self, receipt: LedgerReceipt, *, notes: Sequence[str] = ()) -> Self:
-        """The answer with the receipt of its charge and with further notes."""
-        return replace(self, receipt=receipt, notes=(*self.notes, *notes))
 
     # --- showing -------------------------------------------------------------------------------------
 

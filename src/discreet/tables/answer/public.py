@@ -19,12 +19,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.errors import DiscreetError
 from discreet.tables.answer.answer import Answer
-from discreet.tables.ask.sql.parameters import parse_with_parameters
+from discreet.tables.ask.sql.public import PublicQuestion
 from discreet.tables.ask.sql.refuse import question_error
-from discreet.tables.ask.sql.scope import match_name
-from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.readers.schema import library
 
@@ -45,41 +42,13 @@ _LONGEST_SECONDS = 60.0
 _LONGEST_ANSWER = 1_000_000
 
 
-def public_answer(text: object, dataset: Dataset, parameters: object = ()) -> Answer | None:
-    """The answer to a question that names public tables only; None for every other text."""
-    if all(table.private for table in dataset.tables.values()):
-        return None
-    try:
-        statement = parse_with_parameters(text, parameters)
-    except DiscreetError:
-        # The parser of private questions says why.
-        return None
-    tables = _public_tables(statement, dataset)
-    if tables is None or statement.explain:
-        return None
+def public_answer(question: PublicQuestion, dataset: Dataset) -> Answer:
+    """The answer to a question that names public tables only."""
     dataset.ready()
-    rows = {name: dataset.engine.public_rows(name) for name in sorted(tables)}
-    return _run(statement, rows)
+    return _run(question.text, {name: dataset.engine.public_rows(name) for name in question.tables})
 
 
-def _public_tables(statement: SelectStatement, dataset: Dataset) -> set[str] | None:
-    """The tables that a statement names, if all of them are public, and it names one."""
-    select = statement.select
-    named = {cte.alias.casefold() for cte in select.find_all(exp.CTE)}
-    public = [name for name, table in dataset.tables.items() if not table.private]
-    tables = set()
-    for node in select.find_all(exp.Table):
-        if not isinstance(node.this, exp.Identifier) or node.args.get("db"):
-            return None
-        name = match_name(node.this, public)
-        # A named query hides a table, so both of them must be public; an unknown name is neither.
-        if name is None and node.name.casefold() not in named:
-            return None
-        tables |= set() if name is None else {name}
-    return tables or None
-
-
-def _run(statement: SelectStatement, tables: dict[str, Any]) -> Answer:
+def _run(text: str, tables: dict[str, Any]) -> Answer:
     """The rows of a statement in a database that holds some tables alone."""
     duckdb = library("duckdb")
     connection = duckdb.connect(":memory:", config=_SANDBOX)
@@ -89,7 +58,7 @@ def _run(statement: SelectStatement, tables: dict[str, Any]) -> Answer:
         connection.execute(_CLAMP)
         connection.execute("SET lock_configuration = true")
         with _stopped_in_time(connection):
-            result = connection.execute(statement.text)
+            result = connection.execute(text)
             header = [column[0] for column in result.description]
             rows = result.fetchmany(_LONGEST_ANSWER + 1)
     except duckdb.Error as error:
@@ -99,9 +68,7 @@ def _run(statement: SelectStatement, tables: dict[str, Any]) -> Answer:
     if len(rows) > _LONGEST_ANSWER:
         raise _failed_error(f"its answer has more than {_LONGEST_ANSWER} rows.", tables)
     groups = [tuple(map(_plain, row)) for row in rows]
-    return Answer.of(
-        keys=_distinct(header), groups=groups, columns={}, question=statement.text, notes=[_NOTE]
-    )
+    return Answer.of(keys=_distinct(header), groups=groups, columns={}, question=text, notes=[_NOTE])
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from discreet.tables.data.engine import Integers
-from discreet.tables.data.types import TEXT
+from discreet.tables.algebra.engine import Integers
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select

@@ -25,19 +25,20 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine, outdated_error
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import Choose, groups_from_sums, guard_engine, outdated_error
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupKey,
     GroupScheme,
+    MarginScheme,
     OnceScheme,
     Relation,
     RowScheme,
     Scheme,
 )
-from discreet.tables.data.types import TEXT
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.cache import PreparedCache
@@ -50,6 +51,7 @@ from discreet.tables.engines.down_weighted import (
 )
 from discreet.tables.engines.duckdb_dialect import DuckDialect, column_of
 from discreet.tables.engines.group_weights import group_weights, key_rows, number_groups
+from discreet.tables.engines.margins import margin_weights
 from discreet.tables.engines.packing import Packer
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select
@@ -298,14 +300,21 @@ class DuckDB(SqlEngine):
 
     def _prepare_separated(self, request: BoundedSums) -> exp.Table:
         pairs = Pairs.of(request)
-        staged = self._staged_for(pairs, reads_of([*request.keys, *request.features]))
+        # Units with many rows are known by their rows alone.
+        totals = replace(pairs, features=()) if isinstance(request.scheme, MarginScheme) else pairs
+        staged = self._staged_for(totals, reads_of([*request.keys, *request.features]))
 
         def rows() -> exp.Select:
             return self._staged_values(pairs, staged.table, staged.columns)
 
         heavy = self._temporary.store(heavy_pairs(self._statements, request, rows(), staged.totals))
-        table = self._temporary.store(separated_pairs(self._statements, request, rows(), heavy))
-        self._temporary.drop(heavy)
+        weights = None
+        if isinstance(request.scheme, MarginScheme):
+            measured = margin_weights(self._statements, request, heavy, have_many=True)
+            weights = self._temporary.store(measured)
+        table = self._temporary.store(separated_pairs(self._statements, request, rows(), heavy, weights))
+        for stored in (heavy, *([] if weights is None else [weights])):
+            self._temporary.drop(stored)
         return table
 
     def _prepare_by_size(self, pairs: Pairs, staged: _Staged) -> exp.Table:

@@ -14,8 +14,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from discreet.tables.data.sums import UnitAggregate, WindowFunction
-from discreet.tables.data.types import WIDEST, Type
+from discreet.tables.algebra.sums import UnitAggregate, WindowFunction
+from discreet.tables.algebra.types import WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import clamp

@@ -13,9 +13,9 @@ from functools import singledispatchmethod
 
 from sqlglot import exp
 
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.sums import (
     Filtered,
     Linked,
     Lookup,
@@ -27,7 +27,7 @@ from discreet.tables.data.sums import (
     Windowed,
     relation_expressions,
 )
-from discreet.tables.data.types import TRUTH
+from discreet.tables.algebra.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.per_unit import aggregate_term, clamp_cell, is_wide, window_term

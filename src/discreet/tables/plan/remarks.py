@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
+from discreet.tables.algebra.expr import Expr, leaves
+from discreet.tables.algebra.sums import PerUnit, Relation, Windowed, inner_relations, relation_expressions
+from discreet.tables.algebra.types import NUMBER, WIDEST
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.released import ReleasedExpression, ReleasedWindow, column_names, read_parts
-from discreet.tables.data.expr import Expr, leaves
-from discreet.tables.data.sums import PerUnit, Relation, Windowed, inner_relations, relation_expressions
-from discreet.tables.data.types import NUMBER, WIDEST
 
 __all__ = ["question_notes"]
 

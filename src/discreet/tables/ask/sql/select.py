@@ -12,6 +12,8 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.sums import Lookup, Relation, inner_relations, sorted_groups
 from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder, Workload, WorkloadAxis
 from discreet.tables.ask.released import ReleasedColumn, quotient_columns
@@ -37,8 +39,6 @@ from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.sql.views import view_queries
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import Lookup, Relation, inner_relations, sorted_groups
 
 __all__ = ["question"]
 

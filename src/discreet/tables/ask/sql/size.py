@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import Relation, inner_relations, relation_expressions
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql.refuse import question_error
-from discreet.tables.data import expr as e
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import Relation, inner_relations, relation_expressions
 
 __all__ = ["MOST", "check_size", "length"]
 

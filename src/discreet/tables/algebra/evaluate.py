@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.tables.data import civil, strings
-from discreet.tables.data import expr as e
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import DATE, MOMENT, TEXT, TRUTH
+from discreet.tables.algebra import civil, strings
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import DATE, MOMENT, TEXT, TRUTH
 
 __all__ = ["Assignment", "Values", "evaluate"]
 

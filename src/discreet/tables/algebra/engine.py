@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
-from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, UnitSizes, sorted_groups
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, GroupKey, UnitSizes, sorted_groups
 
 __all__ = [
     "LINKED",

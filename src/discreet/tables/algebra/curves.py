@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.types import NUMBER, Type
 
 __all__ = ["CURVES", "MOST_CELLS", "RealFunction", "curve_at", "find_nudge", "most_reach"]
 

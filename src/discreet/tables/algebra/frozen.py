@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
 
-from discreet.tables.data.engine import outdated_error
+from discreet.tables.algebra.engine import outdated_error
 
 __all__ = ["Frozen"]
 

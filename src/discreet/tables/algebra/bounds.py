@@ -10,9 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from discreet.tables.data.sums import Linked, Paired, Private, Relation, Stacked, inner_relations
+from discreet.tables.algebra.sums import Linked, Paired, Private, Relation, Stacked, inner_relations
 
-__all__ = ["private_tables", "relation_bound"]
+__all__ = ["private_tables", "relation_bound", "stated_bound"]
+
+
+def stated_bound(stated: int | str | Mapping[str, int] | None, rows: Relation) -> int | None:
+    """The bound for the rows of a relation, from one number or from that of each table; None if it
+    is not stated, or "auto".
+    """
+    if isinstance(stated, Mapping):
+        return relation_bound(stated, rows)
+    return stated if isinstance(stated, int) else None
 
 
 def relation_bound(bounds: Mapping[str, int], rows: Relation) -> int | None:

@@ -12,8 +12,8 @@ import string
 from dataclasses import dataclass
 from functools import cached_property
 
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.types import NUMBER, TEXT, Type
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.types import NUMBER, TEXT, Type
 
 __all__ = ["CASES", "LONGEST", "Cased", "Joined", "Length", "Substring", "Trimmed"]
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.tables.data.expr import Expr, Read
+from discreet.tables.algebra.expr import Expr, Read
 
 GroupKey = tuple[Any, ...]
 
@@ -30,6 +30,8 @@ __all__ = [
     "GroupScheme",
     "Linked",
     "Lookup",
+    "Margin",
+    "MarginScheme",
     "MassScheme",
     "NormScheme",
     "OnceScheme",
@@ -282,6 +284,33 @@ class MassScheme:
 
 
 @dataclass(frozen=True)
+class Margin:
+    """A table of some of the keys, by their places, and one number of cells for each feature."""
+
+    keys: tuple[int, ...]
+    cells: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MarginScheme:
+    """As `RowScheme`, or by the l2 norm of the unit's tables, whichever weighs its rows more.
+
+    v[B, g, j] is the unit's exact sum of feature j in the cell g of table B, c[B, g, j] = ⌈|v| ·
+    steps[j] / cells[B, j]⌉, T = Σ c, Q = Σ c² over all tables. With n rows w = fine if n ≤ rows,
+    else the greater of ⌊rows · fine / n⌋ and of the weight by the norm: fine if Q ≤ most², 0 if T ≥
+    2^31, else ⌊most · fine / r⌋ with r = ⌊√Q (in double)⌋ + 2. So n · w ≤ rows · fine, or
+    Σ (w v steps / cells)² ≤ (most · fine)².
+    """
+
+    rows: int
+    most: int
+    fine: int
+    margins: tuple[Margin, ...]
+    # One for each feature.
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class GroupScheme:
     """Every unit counts once in each of its groups; in up to `full` groups with the weight one.
 
@@ -304,7 +333,7 @@ class OnceScheme:
     """
 
 
-Scheme = RowScheme | NormScheme | MassScheme | GroupScheme | OnceScheme
+Scheme = RowScheme | NormScheme | MassScheme | MarginScheme | GroupScheme | OnceScheme
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data import civil
-from discreet.tables.data.civil import DATE_PARTS
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TRUTH, Type
+from discreet.tables.algebra import civil
+from discreet.tables.algebra.civil import DATE_PARTS
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TRUTH, Type
 
 __all__ = [
     "Arithmetic",
