@@ -29,7 +29,7 @@ from discreet.errors import RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.algebra.expr import Expr, IsNull
+from discreet.tables.algebra.expr import Expr, IsNull, Read
 from discreet.tables.algebra.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.answer.answer import Answer, Noisy
@@ -282,22 +282,27 @@ def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     ]
 
 
-#: An example of values of each kind, as SQL writes them.
+#: Two examples of values of each kind, as SQL writes them.
 _EXAMPLE_VALUES = {
-    NUMBER: "(1, 2)",
-    TEXT: "('A', 'B')",
-    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
-    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+    NUMBER: ("1", "2"),
+    TEXT: ("'A'", "'B'"),
+    DATE: ("DATE '2026-01-01'", "DATE '2026-01-02'"),
+    MOMENT: ("TIMESTAMP '2026-01-01 00:00:00'", "TIMESTAMP '2026-01-02 00:00:00'"),
 }
 
 
 def _where_listed(question: Question) -> str:
-    """A fix: a WHERE that lists values for each private key."""
-    private = [key for key in question.keys if key.values is None]
-    conditions = (
-        f"{key.name} IN {_EXAMPLE_VALUES.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private
-    )
-    return f"WHERE {' AND '.join(conditions)}"
+    """A fix that lists values for each private key: WHERE for a column, CASE for an expression."""
+    conditions, cases = [], []
+    for key in question.keys:
+        written, values = key.text or key.name, _EXAMPLE_VALUES.get(key.of.type.kind, ("TRUE", "FALSE"))
+        if key.values is None and isinstance(key.of, Read):
+            conditions.append(f"{written} IN ({', '.join(values)})")
+        elif key.values is None:
+            whens = " ".join(f"WHEN {value} THEN {value}" for value in values)
+            cases.append(f"CASE {written} {whens} END")
+    where = [f"WHERE {' AND '.join(conditions)}"] if conditions else []
+    return "   ".join([*where, *([f"GROUP BY {', '.join(cases)}"] if cases else [])])
 
 
 def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -> None:

@@ -26,6 +26,7 @@ from discreet.tables.algebra.types import TEXT
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.cube_keys import OTHER, PrivateCubeStage
+from discreet.tables.plan.remarks import question_notes
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -187,10 +188,10 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """The notes on the noise and on the contribution bound, with the bias that it causes."""
     contribution = mechanism.scope.contribution
-    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism)]
+    unit = contribution.unit.protects
+    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism), *question_notes(mechanism.question, unit)]
     if contribution.one_row_per_unit:
         return tuple(notes)
-    unit = contribution.unit.protects
     rows = f"{contribution.rows} row{'s' if contribution.rows > 1 else ''}"
     sums_apart = _sums_apart(mechanism)
     aggregates = mechanism.question.aggregates
