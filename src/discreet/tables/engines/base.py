@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.data.engine import LINKED, ROW, guard_engine, not_copied, outdated_error
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
+from discreet.tables.algebra.engine import LINKED, ROW, guard_engine, not_copied, outdated_error
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import bin_counts, check_keys, exact_sums, value_of, whole_read
 from discreet.tables.engines.source import SourceTable, known_table
@@ -55,6 +55,10 @@ class EngineBase(ABC):
     @abstractmethod
     def _values(self, reads: Sequence[Read]) -> Callable[[], ResultRows]:
         """Work that returns the distinct cells of columns of one public table."""
+
+    @abstractmethod
+    def _public_rows(self, source: SourceTable) -> Any:
+        """The rows of a public table as an Arrow table."""
 
     @abstractmethod
     def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
@@ -117,6 +121,12 @@ class EngineBase(ABC):
         with self._asking():
             rows = guard_engine(self._values(reads))
         return sorted_groups({tuple(map(value_of, reads, row)) for row in rows})
+
+    def public_rows(self, table: str) -> Any:
+        """The rows of a public table as an Arrow table, without columns of unknown kinds."""
+        source = known_table(self._tables, table, private=False)
+        with self._asking():
+            return guard_engine(self._public_rows, source)
 
     def close(self) -> None:
         """Delete what was prepared, and close what was opened; a second call does nothing."""

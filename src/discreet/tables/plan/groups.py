@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Expr, IsIn, IsNull, Logic
+from discreet.tables.algebra.sums import Filtered, GroupKey, Relation, sorted_groups
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, Value, days, micros
 from discreet.tables.ask.question import Key, Question
-from discreet.tables.data.expr import Expr, IsIn, IsNull, Logic
-from discreet.tables.data.sums import Filtered, GroupKey, Relation, sorted_groups
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, Value, days, micros
 
 __all__ = ["is_one_of", "kept_rows", "public_groups"]
 
@@ -25,14 +25,15 @@ MOST_GROUPS = 10**7
 
 
 def public_groups(question: Question) -> list[GroupKey] | None:
-    """All public groups, sorted; None if a key has no public values.
+    """All public groups, sorted; None if a key of a single table has no public values.
 
-    A question with grouping sets has its groups in its tables, and none here.
+    A question with grouping sets has its groups in its tables, and none here, be its keys public or
+    not.
     """
     for key in question.keys:
         _check_key(key)
     if question.workload is not None:
-        return None if any(key.values is None for key in question.keys) else []
+        return []
     if question.combinations is not None:
         return sorted_groups({tuple(group) for group in question.combinations})
     values_by_key = [dict.fromkeys(key.values) for key in question.keys if key.values is not None]

@@ -27,15 +27,15 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.algebra.expr import Bucket, Expr, Read
+from discreet.tables.algebra.sums import Relation
+from discreet.tables.algebra.types import DATE, MOMENT, TRUTH, Type, Value, days, micros, python_value
 from discreet.tables.ask.columns import bounded_column, cell_of, exact_number, similar_names, unbounded_column
 from discreet.tables.ask.conditions import conditions_of, needed_columns
 from discreet.tables.ask.domain import Facts
 from discreet.tables.ask.query import Query
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.expr import Bucket, Expr, Read
-from discreet.tables.data.sums import Relation
-from discreet.tables.data.types import DATE, MOMENT, TRUTH, Type, Value, days, micros, python_value
 from discreet.tables.plan.groups import is_one_of
 
 __all__ = ["Bins", "CopiedColumn", "choose_columns"]
@@ -177,6 +177,12 @@ class CopiedColumn:
             why="a condition on synthetic rows names values that the copy has: one, a list of them, or a pair of ends.",
             fix=f'where={{"{self.name}": {self.example()}}}',
         )
+
+    @property
+    def first_value(self) -> Value:
+        """A value that rows can have; all others but NULL have its type."""
+        value: Value = python_value(self.edges[0], self.of) if self.edges else self.values[0]
+        return value
 
     def example(self) -> str:
         """A condition that some rows fulfil, as code."""
@@ -380,6 +386,13 @@ def _edges(name: str, kind: Type, low: int, high: int, bins: Bins | None) -> tup
         inner = [low + (high - low + 1) * place // count for place in range(1, count)]
     else:
         inner = _edges_from(name, kind, bins)
+        if not any(low < edge <= high for edge in inner):
+            raise BadParameter(
+                "DP107",
+                f"no edge of the bins of {name} lies between its bounds.",
+                why="all values would lie in one interval.",
+                fix=f'bins={{"{name}": 20}}',
+            )
     return (low, *(edge for edge in sorted(set(inner)) if low < edge <= high), high + 1)
 
 
