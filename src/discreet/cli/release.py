@@ -105,7 +105,9 @@ def release(
 
 
 def _refuse_what_does_not_fit(session: Session, release_file: ReleaseFile, jobs: list[TableJob]) -> None:
-    """Refuse a release with streams or copies that does not fit as a whole, before its first charge."""
+    """Refuse a release with streams or copies that does not fit as a whole, before its first
+    charge.
+    """
     unpaid = unpaid_streams(session, release_file.streams) + unpaid_copies(session, release_file.copies)
     if unpaid:
         costs = [*unpaid, *(job.cost for job in jobs if not job.paid)]
