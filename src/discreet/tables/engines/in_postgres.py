@@ -17,12 +17,14 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from sqlglot import exp
 
 from discreet.paths import unopened_error
 from discreet.tables.algebra.engine import outdated_error
+from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.algebra.sums import Relation
 from discreet.tables.algebra.types import WIDEST
 from discreet.tables.data.readers.schema import guard_opening, library
@@ -144,15 +146,19 @@ class Postgres(SqlEngine):
         places: Mapping[str, exp.Table],
         *,
         derived: set[str],
+        threads: int | None = None,
     ) -> None:
         super().__init__(dialect, tables, places)
         self._connect, self._codec, self._derived = connect, dialect.codec, derived
         self._places = dict(places)
+        # One process leads, and the others help it.
+        helpers = "" if threads is None else f"; SET LOCAL max_parallel_workers_per_gather = {threads - 1}"
+        self._settings = _TRANSACTION + helpers
         self._connection = connect()
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         with self._connection.transaction():
-            self._connection.execute(_TRANSACTION)
+            self._connection.execute(self._settings)
             rows: Sequence[Sequence[Any]] = self._connection.execute(statement.encode(self._codec)).fetchall()
         return rows
 
@@ -196,8 +202,15 @@ class Postgres(SqlEngine):
                 )
 
 
-def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None]) -> Postgres:
+def open_postgres(
+    dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None], resources: Resources = ANY
+) -> Postgres:
     """Connect, find the tables, and read their schemas."""
+    replace(resources, threads=None).refuse(
+        "PostgreSQL",
+        why="its server limits the memory of each step of a statement, not of a question.",
+        fix="leave memory out; the server has its own limit:  ALTER ROLE analyst SET work_mem = '64MB'",
+    )
     named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
     places, sources, derived = {}, {}, set()
     with ExitStack() as undo:
@@ -225,7 +238,7 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         guard_opening(lambda: again.execute(_SESSION))
         return again
 
-    return Postgres(connect, dialect, sources, places, derived=derived)
+    return Postgres(connect, dialect, sources, places, derived=derived, threads=resources.threads)
 
 
 def _connect(dsn: str) -> Any:
