@@ -69,7 +69,7 @@ class Resources:
         set_limits = {"memory": f'"{self.memory}"' if self.memory else None, "threads": self.threads}
         return [f"{name}={value}" for name, value in set_limits.items() if value is not None]
 
-    def refuse(self, what: str, *, why: str, fix: str) -> None:
+    def refuse(self, what: str, why: str, fix: str) -> None:
         """Refuse the limits that are set, if there are any."""
         if self.named:
             raise BadParameter("DP107", f"{what} cannot keep {' and '.join(self.named)}.", why=why, fix=fix)

@@ -66,8 +66,8 @@ def spark(
     """Tables of a Spark session; a source is a data frame or the name of a table."""
     resources.refuse(
         "Spark",
-        why="its memory and threads belong to the session and its cluster, which others use too.",
-        fix="leave them out; they are set where the session is made:  "
+        "its memory and threads belong to the session and its cluster, which others use too.",
+        "leave them out; they are set where the session is made:  "
         'SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")',
     )
     from discreet.tables.engines.in_spark import open_spark
@@ -84,8 +84,8 @@ def polars(
     """
     resources.refuse(
         "Polars",
-        why="it has one pool of threads for the whole process, and no limit of memory.",
-        fix='engine="duckdb"   or leave them out, and start Python with POLARS_MAX_THREADS=2',
+        "it has one pool of threads for the whole process, and no limit of memory.",
+        'engine="duckdb"   or leave them out, and start Python with POLARS_MAX_THREADS=2',
     )
     from discreet.tables.engines.in_polars import open_polars
 

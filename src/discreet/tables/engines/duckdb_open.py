@@ -119,8 +119,8 @@ def _refuse_limits(sources: Mapping[str, Any], resources: Resources) -> None:
     connected = f"connection = duckdb.connect({path!r}, read_only=True, config={config!r})"
     resources.refuse(
         "an open DuckDB database",
-        why="its settings hold for everybody who uses it in this process.",
-        fix=f"set them where you connect:  {connected},  and  "
+        "its settings hold for everybody who uses it in this process.",
+        f"set them where you connect:  {connected},  and  "
         f'dp.open((connection, "{_table_of(source)}"), protect=…)',
     )
 

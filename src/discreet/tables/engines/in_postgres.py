@@ -208,8 +208,8 @@ def open_postgres(
     """Connect, find the tables, and read their schemas."""
     replace(resources, threads=None).refuse(
         "PostgreSQL",
-        why="its server limits the memory of each step of a statement, not of a question.",
-        fix="leave memory out; the server has its own limit:  ALTER ROLE analyst SET work_mem = '64MB'",
+        "its server limits the memory of each step of a statement, not of a question.",
+        "leave memory out; the server has its own limit:  ALTER ROLE analyst SET work_mem = '64MB'",
     )
     named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
     places, sources, derived = {}, {}, set()
