@@ -35,8 +35,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plot": ("mechanisms", "paths"),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise", "clock"),
-    "cli": ("session", "audit", "data"),
-    "server": ("session", "audit"),
+    "cli": ("session", "audit", "data", "server"),
+    "server": ("session", "audit", "data"),
     "__main__": ("cli",),
     "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody
 }
@@ -84,11 +84,17 @@ HOMES: dict[str, tuple[str, ...]] = {
     "openpyxl": ("tables",),
     "sqlglot": ("tables",),
     "pyspark": ("tables",),
-    "psycopg": ("ledger", "tables"),
+    "psycopg": ("ledger", "tables", "server"),
     "sklearn": ("learn",),
     "torch": ("learn",),
     "fastapi": ("server",),
+    "starlette": ("server",),
+    "pydantic": ("server",),
     "uvicorn": ("server", "cli"),
+    "jinja2": ("server",),
+    "httpx": ("client", "server"),
+    "authlib": ("server",),
+    "mcp": ("server",),
 }
 
 FILES = source_files()
