@@ -6,7 +6,7 @@ set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
 STATIC=$HERE/../src/discreet/server/static
-TESTS=$HERE/../tests/server/vendored
+TESTS=$HERE/../tests/pages/vendored
 
 HTMX=htmx.org@4.0.0
 AXE=axe-core@4.14.0

@@ -11,6 +11,18 @@ import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
+// Typing over a selection: done here and not by the browser, which would keep the look of what was
+// selected in a style attribute, and the content security policy forbids those.
+function typeOver(event, view) {
+  const { from, to, empty } = view.state.selection.main;
+  if (event.inputType !== "insertText" || !event.data || empty || view.composing) return false;
+  event.preventDefault();
+  const insert = () => view.state.update(view.state.replaceSelection(event.data), { userEvent: "input.type" });
+  const handlers = view.state.facet(EditorView.inputHandler);
+  if (!handlers.some((handle) => handle(view, from, to, event.data, insert))) view.dispatch(insert());
+  return true;
+}
+
 // An editor of SQL in `parent`. `nonce` is the nonce of the page's content security policy, `schema`
 // maps tables to their columns, `label` is read by screen readers, and `change` gets every new text.
 export function makeEditor({ parent, text, nonce, schema, label, describedBy, change, submit }) {
@@ -31,6 +43,7 @@ export function makeEditor({ parent, text, nonce, schema, label, describedBy, ch
         sql({ dialect: PostgreSQL, schema, upperCaseKeywords: true }),
         keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap, ...lintKeymap]),
         EditorView.lineWrapping,
+        EditorView.domEventHandlers({ beforeinput: typeOver }),
         EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": describedBy }),
         EditorView.updateListener.of((update) => update.docChanged && change(update.state.doc.toString())),
       ],

@@ -147,13 +147,11 @@ class _Scale:
 
 
 def _axis(scale: _Scale, height: int) -> str:
-    marks = scale.marks()
     lines = []
-    for mark in marks:
+    for mark in scale.marks():
         x = scale.across(mark)
         anchor = "start" if x < 6 else "end" if x > 94 else "middle"
         lines.append(
-            f"<line class='grid' x1='{x:g}%' x2='{x:g}%' y1='0' y2='{height - 2 * _TEXT}' stroke='#8a8a8a' stroke-opacity='.4'/>"
             f"<text x='{x:g}%' y='{height - 6}' text-anchor='{anchor}' class='soft'>{escape(f'{mark:.6g}')}</text>"
         )
     return "".join(lines)
@@ -165,6 +163,11 @@ def _group(bar: _Bar, top: int, scale: _Scale, *, from_zero: bool) -> str:
     x, low, high = scale.across(bar.value), scale.across(bar.low), scale.across(bar.high)
     label = bar.label if len(bar.label) <= _LETTERS else f"{bar.label[: _LETTERS - 1]}…"
     named = f"{label}: " if label else ""
+    grid = "".join(
+        f"<line x1='{scale.across(mark):g}%' x2='{scale.across(mark):g}%' y1='{middle - 9}' y2='{middle + 9}' "
+        "stroke='#8a8a8a' stroke-opacity='.5'/>"
+        for mark in scale.marks()
+    )
     words = f"<text x='0' y='{top + _TEXT}'>{escape(named)}<tspan class='number'>{escape(bar.text)}</tspan></text>"
     if from_zero:
         zero = scale.across(0)
@@ -179,7 +182,7 @@ def _group(bar: _Bar, top: int, scale: _Scale, *, from_zero: bool) -> str:
         f"<g class='interval' stroke='currentColor' stroke-width='2'><line x1='{low:g}%' x2='{high:g}%' y1='{middle}' "
         f"y2='{middle}'/>{ends}</g>"
     )
-    return f"{words}{mark}{interval if low < high else ''}"
+    return f"{words}{grid}{mark}{interval if low < high else ''}"
 
 
 def burn_down(

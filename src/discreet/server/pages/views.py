@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ class PlanView:
         return cls(
             columns,
             preview.groups,
-            least_epsilon(preview.cost, preview.delta).replace(" at δ = 0", ""),
+            f"ε = {least_epsilon(preview.cost, preview.delta).removesuffix(' at δ = 0')}",
             "" if part is None else f"{percent(part, ROUND_CEILING)} of your budget",
             "" if like is None else texts.more_like_this(like),
             closing,
@@ -122,9 +122,19 @@ class ProblemView:
             _amount_that_fits(error),
         )
 
+    def at(self, where: Mapping[str, int]) -> ProblemView:
+        """The same, about a part of the question."""
+        return replace(self, where=where)
+
+
+#: Words with which sentences of refusals begin; anything else may be a name.
+_FIRST = {"a", "all", "an", "as", "ask", "at", "every", "it", "no", "nothing", "only", "one", "state", "that", "the"}
+_FIRST |= {"there", "this", "to", "use", "with", "what", "which", "who", "whoever"}
+
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    first = text.partition(" ")[0].rstrip(",.:")
+    return f"{text[:1].upper()}{text[1:]}" if first in _FIRST else text
 
 
 def _amount_that_fits(error: DiscreetError) -> Mapping[str, str] | None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.house.project import PACKAGE, TESTS
 
-STATIC, AXE = PACKAGE / "server" / "static", TESTS / "server" / "vendored"
+STATIC, AXE = PACKAGE / "server" / "static", TESTS / "pages" / "vendored"
 #: What is our own among the static files.
 OWN = {"ask.js", "site.css"}
 LICENCES = {"MIT", "BSD-0-Clause", "0BSD", "MPL-2.0"}
