@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from discreet.tables.data.engine import guard_engine
+from discreet.tables.algebra.engine import guard_engine
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.ranks import Ranks
 from discreet.tables.plan.spend import Spend

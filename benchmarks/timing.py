@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.tables import engines
-from discreet.tables.data.engine import Engine
-from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.sums import BoundedSums, GroupScheme, Private, RowScheme
-from discreet.tables.data.types import NUMBER, TEXT, Type
+from discreet.tables.algebra.engine import Engine
+from discreet.tables.algebra.expr import Constant, Read
+from discreet.tables.algebra.sums import BoundedSums, GroupScheme, Private, RowScheme
+from discreet.tables.algebra.types import NUMBER, TEXT, Type
 
 ONE = Constant(1, Type(NUMBER, 1, 1))
 X, KEY = Read("t", "x", Type(NUMBER, 0, 100)), Read("t", "g", Type(TEXT))

@@ -8,7 +8,8 @@
 A line is a visit: a call into another folder, with the files that were used there. It stands below its caller. Calls of
 the same folder that follow each other are one visit, and so are visits of two or three folders in turn; returning to a
 caller is none. A folder that is visited after it was left has been entered again; the last line counts how often.
-Helpers that everybody uses (`check`, `errors` and the like) are left out.
+Helpers that everybody uses (`check`, `errors` and the like) are left out, and so is the language in which all folders of
+`tables` speak (`tables/algebra`): an expression that tells its bounds leads nowhere.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import discreet as dp
 
 PACKAGE = Path(dp.__file__).parent
 HELPERS = {"check.py", "errors.py", "exact.py", "extras.py", "paths.py", "forks.py", "__init__.py"}
+#: Everybody speaks it, and it imports no folder that a question goes through.
+LANGUAGE = "tables/algebra/"
 
 
 @dataclass
@@ -105,15 +108,23 @@ class Walk:
     def _place(self, code: CodeType) -> tuple[str, str] | None:
         if code not in self._places:
             path = Path(code.co_filename)
-            inside = path.is_relative_to(PACKAGE) and path.relative_to(PACKAGE).as_posix() not in HELPERS
-            inside = inside and code.co_name != "<module>"
-            self._places[code] = self._named(path.relative_to(PACKAGE)) if inside else None
+            name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else ""
+            is_step = bool(name) and name not in HELPERS and not name.startswith(LANGUAGE)
+            is_step = is_step and code.co_name != "<module>"
+            self._places[code] = self._named(Path(name)) if is_step else None
         return self._places[code]
 
     def _named(self, path: Path) -> tuple[str, str]:
         if self._by_file or len(path.parts) == 1:
             return path.with_suffix("").as_posix(), path.stem
         return "/".join(path.parent.parts[:2]), path.stem
+
+
+def trace(work: Callable[[], object], *, by_file: bool = False) -> Visit:
+    """The visits of some work, simplified."""
+    top = Walk(by_file=by_file).run(work)
+    top.simplify()
+    return top
 
 
 def main(arguments: list[str]) -> int:
@@ -127,8 +138,7 @@ def main(arguments: list[str]) -> int:
             except ImportError as missing:
                 print(f"  skipped: {missing.name} is not installed.")
                 continue
-            top = Walk(by_file=by_file).run(work)
-        top.simplify()
+            top = trace(work, by_file=by_file)
         for visit in top.inner:
             print("\n".join(visit.lines(1)))
         visits = Counter(visit.folder for visit in top.all())

@@ -22,7 +22,7 @@ SESSION = frozenset(map(str, (Path(dp.__file__).parent / "session").glob("*.py")
 WORKING = ("base", "sql_engine", "in_duckdb", "in_polars", "temporary", "cache", "packing")
 TABLES = Path(dp.__file__).parent / "tables"
 ENGINE = frozenset(
-    map(str, (TABLES / "data/frozen.py", *(TABLES / f"engines/{name}.py" for name in WORKING)))
+    map(str, (TABLES / "algebra/frozen.py", *(TABLES / f"engines/{name}.py" for name in WORKING)))
 )
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 MEAN = "SELECT AVG(days) AS m FROM visits"

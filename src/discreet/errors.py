@@ -12,7 +12,8 @@
     │   ├── OverBudget        DP601  the limit would be exceeded
     │   └── LedgerDamaged     DP602  what is stored is not what was written
     ├── RefusedQuestion       DP7xx  the question cannot be proved private
-    ├── EngineFailed          DP8xx  the data could not be read or counted; the text never quotes the engine
+    ├── EngineFailed          DP80x  the data could not be read or counted; the text never quotes the engine
+    ├── ServerError           DP85x  a server refuses a request, or cannot be reached
     └── RefusedTraining       DP9xx  a training loop cannot be proved private
 
 Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what
@@ -73,6 +74,13 @@ CODES = {
     "DP803": "the data set has to be opened again",
     "DP804": "an answer was not ready in time",
     "DP805": "there are no random bits",
+    "DP851": "a request is malformed",
+    "DP852": "nobody is signed in",
+    "DP853": "a request is not permitted",
+    "DP854": "a request is too large or of the wrong type",
+    "DP855": "a server is busy",
+    "DP858": "a server refuses to start",
+    "DP859": "a server failed",
     "DP911": "a step has no private gradient",
     "DP912": "the loss is not one number for each record",
     "DP913": "batches are not of a kind that can be accounted for",
@@ -99,7 +107,12 @@ EXTRAS = {
     "sklearn": "learn",
     "torch": "torch",
     "fastapi": "server",
+    "starlette": "server",
     "uvicorn": "server",
+    "jinja2": "server",
+    "httpx": "client",
+    "authlib": "oidc",
+    "mcp": "mcp",
     "matplotlib": "plot",
     "openpyxl": "excel",
 }
@@ -212,6 +225,12 @@ class RefusedQuestion(DiscreetError, ValueError):
 class EngineFailed(DiscreetError):
     """The data could not be opened or counted. The message of the engine is never shown: it may
     quote the data.
+    """
+
+
+class ServerError(DiscreetError):
+    """A server refuses a request, or cannot be reached; nothing was charged, unless `spent` says
+    so.
     """
 
 

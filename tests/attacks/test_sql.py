@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.expr import Compare, Constant, leaves
+from discreet.tables.algebra.sums import Filtered
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column as Described
 from discreet.tables.data.dataset import Each, Table
-from discreet.tables.data.expr import Compare, Constant, leaves
-from discreet.tables.data.sums import Filtered
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference, value

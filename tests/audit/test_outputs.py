@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import privacy
-from discreet.audit.bits import bit_columns, lowest_bit
+from discreet.audit.cells import bit_columns, lowest_bit
 from discreet.audit.draws import ExceptionOutcome
 from discreet.audit.outputs import OutputColumn, columns_of
 from discreet.mechanisms.mechanism import Refusal, Release

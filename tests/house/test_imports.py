@@ -36,22 +36,24 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "audit": ("mechanisms", "plot"),
     "testing": ("noise", "clock"),
     "cli": ("session", "audit", "data"),
-    "server": ("session", "audit"),
+    "server": ("session", "audit", "data"),
     "__main__": ("cli",),
     "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody
 }
 
-# The folders of `tables`, and the folders that each may import. A question goes from `ask` to `plan` to `answer`.
+# The folders of `tables`, and the folders that each may import. A question goes from `ask` to `plan` to `answer`; all of
+# them speak `algebra`.
 TABLES: dict[str, tuple[str, ...]] = {
-    "data": (),
+    "algebra": (),
+    "data": ("algebra",),
     "workloads": (),
-    "ask": ("data",),
-    "answer": ("ask", "data", "workloads"),
-    "plan": ("answer", "ask", "data", "workloads"),
-    "streams": ("answer", "ask", "data", "plan"),
-    "synthetic": ("plan", "answer", "ask", "data", "workloads"),
-    "engines": ("data",),
-    "open": ("ask", "data", "engines"),
+    "ask": ("algebra", "data"),
+    "answer": ("algebra", "ask", "data", "workloads"),
+    "plan": ("algebra", "answer", "ask", "data", "workloads"),
+    "streams": ("algebra", "answer", "ask", "data", "plan"),
+    "synthetic": ("algebra", "plan", "answer", "ask", "data", "workloads"),
+    "engines": ("algebra", "data"),
+    "open": ("algebra", "ask", "data", "engines"),
     "__init__": ("answer", "ask", "data", "plan"),
 }
 
@@ -82,11 +84,17 @@ HOMES: dict[str, tuple[str, ...]] = {
     "openpyxl": ("tables",),
     "sqlglot": ("tables",),
     "pyspark": ("tables",),
-    "psycopg": ("ledger", "tables"),
+    "psycopg": ("ledger", "tables", "server"),
     "sklearn": ("learn",),
     "torch": ("learn",),
     "fastapi": ("server",),
+    "starlette": ("server",),
+    "pydantic": ("server",),
     "uvicorn": ("server", "cli"),
+    "jinja2": ("server",),
+    "httpx": ("client", "server"),
+    "authlib": ("server",),
+    "mcp": ("server",),
 }
 
 FILES = source_files()

@@ -17,7 +17,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
-from discreet.ledger import Ledger, Limit, places, queue, sqlite, store
+from discreet.ledger import Ledger, Limit, places, sqlite, store
 from discreet.ledger.sqlite import SQLite
 from tests.ledger.workers import writing
 from tests.postgres import schema
@@ -349,12 +349,12 @@ class Clock:
         monkeypatch.setattr(sqlite.time, "sleep", self.wait)
         clock = self
 
-        class Event(queue.Event):
+        class Event(sqlite.Event):
             def wait(self, timeout=None):
                 clock.wait(timeout)
                 return False
 
-        monkeypatch.setattr(queue, "Event", Event)
+        monkeypatch.setattr(sqlite, "Event", Event)
 
     def wait(self, seconds):
         self.now += max(seconds, 0.5)
@@ -367,7 +367,7 @@ def test_the_wait_behind_a_stopped_writer_is_what_the_documentation_says(path, m
         clock = Clock(monkeypatch)
         began = clock.now
         if in_line:
-            error = queue.wait_in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
+            error = sqlite.wait_in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
         else:
             error = refusal(waits.charge, TENTH)
         waited = clock.now - began

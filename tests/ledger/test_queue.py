@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from discreet.ledger import queue
-from discreet.ledger.queue import wait_in_line
+from discreet.ledger import sqlite
+from discreet.ledger.sqlite import wait_in_line
 from tests.processes import PATIENCE
 
 
@@ -66,7 +66,7 @@ def nobody_waits(monkeypatch):
             thread.join(PATIENCE)
         return bool(started)
 
-    monkeypatch.setattr(queue, "Thread", Recorded)
+    monkeypatch.setattr(sqlite, "Thread", Recorded)
     return joined
 
 
@@ -96,7 +96,7 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits,
             raise KeyboardInterrupt
 
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(queue, "Event", Interrupted)
+        interrupted.setattr(sqlite, "Event", Interrupted)
         with pytest.raises(KeyboardInterrupt):
             wait_in_line(tmp_path, PATIENCE, lambda: pytest.fail("it was interrupted"))
     os.close(first)
@@ -107,10 +107,10 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits,
 
 def test_where_there_is_no_line_everybody_goes_on(tmp_path, monkeypatch):
     assert not wait_in_line(tmp_path / "nowhere", PATIENCE, lambda: is_taken(tmp_path))
-    monkeypatch.setattr(queue, "_HAS_LINE", False)
+    monkeypatch.setattr(sqlite, "_HAS_LINE", False)
     assert not wait_in_line(tmp_path, PATIENCE, lambda: is_taken(tmp_path))
     monkeypatch.undo()
-    monkeypatch.setattr(queue.fcntl, "flock", _without_locks)
+    monkeypatch.setattr(sqlite.fcntl, "flock", _without_locks)
     assert wait_in_line(tmp_path, PATIENCE, lambda: "went on") == "went on"
 
 

@@ -19,7 +19,7 @@ from discreet.mechanisms.smooth import (
     Reciprocal,
     TrimmedMean,
 )
-from discreet.mechanisms.smooth.windows import widest_window
+from discreet.mechanisms.smooth.statistics import widest_window
 
 DATA = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 TEN = ClippingBounds.of((0, 10))

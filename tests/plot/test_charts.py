@@ -12,7 +12,7 @@ import pytest
 
 from discreet import plot, privacy
 from discreet.errors import BadParameter, MissingExtra
-from discreet.plot.band import certified_misses
+from discreet.plot.attacker import certified_misses
 from discreet.plot.canvas import upper_bound_text
 from discreet.plot.spread import histogram
 from tests import oracle

@@ -18,11 +18,11 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from discreet.tables.data import expr as e
-from discreet.tables.data import strings
-from discreet.tables.data import sums as p
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import DATE, MOMENT, NUMBER
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra import strings
+from discreet.tables.algebra import sums as p
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER
 
 NUMERAL = re.compile(r"[+-]?[0-9]{1,18}([.][0-9]{1,18})?")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -537,6 +537,13 @@ def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> 
         if mass <= scheme.most:
             return scheme.fine
         return 0 if mass >= 2**62 else scheme.most * scheme.fine // mass
+    if isinstance(scheme, p.MarginScheme):
+        return margin_weight(scheme, vector, rows)
+    return norm_weight(scheme, vector)
+
+
+def norm_weight(scheme: p.NormScheme, vector: dict[p.GroupKey, list[int]]) -> int:
+    """The weight that scales a vector down to its norm."""
     steps = [
         -(-abs(v) // cell) for here in vector.values() for v, cell in zip(here, scheme.cells, strict=True)
     ]
@@ -546,3 +553,26 @@ def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> 
     if sum(steps) >= 2**31:
         return 0
     return scheme.most * scheme.fine // (math.floor(math.sqrt(square)) + 2)
+
+
+def margin_weight(scheme: p.MarginScheme, vector: dict[p.GroupKey, list[int]], rows: int) -> int:
+    """The greater of the weight by rows and of that by the norm of all tables."""
+    if rows <= scheme.rows:
+        return scheme.fine
+    steps = []
+    for margin in scheme.margins:
+        table: dict[p.GroupKey, list[int]] = {}
+        for key, here in vector.items():
+            cell = tuple(key[place] for place in margin.keys)
+            table[cell] = [a + b for a, b in zip(table.get(cell, [0] * len(here)), here, strict=True)]
+        steps += [
+            math.ceil(Fraction(abs(v) * step, cell))
+            for here in table.values()
+            for v, step, cell in zip(here, scheme.steps, margin.cells, strict=True)
+        ]
+    square, by_rows = sum(step * step for step in steps), scheme.rows * scheme.fine // rows
+    if square <= scheme.most**2:
+        return scheme.fine
+    if sum(steps) >= 2**31:
+        return by_rows
+    return max(by_rows, scheme.most * scheme.fine // (math.floor(math.sqrt(square)) + 2))

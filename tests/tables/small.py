@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.sums import Private
+from discreet.tables.algebra.types import NUMBER, TEXT, Type
 from discreet.tables.ask.question import Aggregate, Key, Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data import expr as e
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.sums import Private
-from discreet.tables.data.types import NUMBER, TEXT, Type
 from discreet.tables.plan.contribution import Contribution
 from tests.tables.reference import Reference
 

@@ -13,11 +13,11 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter
+from discreet.tables.algebra.sums import Private
 from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import AnswerColumn, Question, SortOrder
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation
-from discreet.tables.data.sums import Private
 
 
 def noisy(values, half=2.0, **more):

@@ -10,8 +10,8 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError, LedgerError
-from discreet.tables.data.bounds import relation_bound
-from discreet.tables.data.sums import Linked, Paired, PerUnit, Private, Stacked
+from discreet.tables.algebra.bounds import relation_bound
+from discreet.tables.algebra.sums import Linked, Paired, PerUnit, Private, Stacked
 from discreet.tables.plan.contribution import Contribution
 
 FLIGHTS = pa.table({"p": [n % 5 for n in range(500)], "dest": ["A", "B"] * 250})

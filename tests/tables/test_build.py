@@ -11,9 +11,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type
 from discreet.tables.ask import build, compare
-from discreet.tables.data import expr as e
-from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type
 from tests.tables.reference import value
 
 F = Fraction

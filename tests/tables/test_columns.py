@@ -8,6 +8,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import Filtered, Private
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 from discreet.tables.ask.columns import (
     bounded_column,
     cell_of,
@@ -19,9 +22,6 @@ from discreet.tables.ask.columns import (
     unbounded_column,
 )
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Filtered, Private
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 from tests.tables.world import TABLES
 
 VISITS = TABLES["visits"]

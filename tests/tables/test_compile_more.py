@@ -27,7 +27,7 @@ def test_a_cap_costs_its_epsilon(relation, moved):
 
 
 def test_sizes_of_neighbours_differ_by_one():
-    from discreet.tables.data.sums import UnitSizes
+    from discreet.tables.algebra.sums import UnitSizes
     from tests.tables.small import ROWS, engine
 
     asked = UnitSizes(ROWS, (), EDGES)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from discreet.errors import RefusedQuestion
 from discreet.mechanisms.distributions import LaplaceDistribution
-from discreet.tables.data.sums import GroupScheme
+from discreet.tables.algebra.sums import GroupScheme
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.selection import (
     count_selection,

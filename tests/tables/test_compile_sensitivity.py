@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from discreet.exact import exactly
-from discreet.tables.data.expr import Case, Compare, Constant
-from discreet.tables.data.sums import GroupScheme, RowScheme
-from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.algebra.expr import Case, Compare, Constant
+from discreet.tables.algebra.sums import GroupScheme, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals

@@ -10,8 +10,7 @@ import pytest
 
 from discreet.errors import RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.ask.curves import exponential, logarithm, power
-from discreet.tables.data.expr import (
+from discreet.tables.algebra.expr import (
     Arithmetic,
     AsDate,
     AsMoment,
@@ -37,12 +36,14 @@ from discreet.tables.data.expr import (
     Steps,
     Truncated,
 )
-from discreet.tables.data.strings import Cased, Joined, Length, Substring, Trimmed
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.strings import Cased, Joined, Length, Substring, Trimmed
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     GroupScheme,
     Lookup,
+    Margin,
+    MarginScheme,
     MassScheme,
     NormScheme,
     OnceScheme,
@@ -51,7 +52,8 @@ from discreet.tables.data.sums import (
     RowScheme,
     UnitSizes,
 )
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+from discreet.tables.ask.curves import exponential, logarithm, power
 from tests.tables import nasty
 from tests.tables.nasty import COMPOSED, REFERENCE, TABLES, UNITS
 
@@ -336,7 +338,21 @@ RELATIONS = {
 }
 
 
-def schemes(features):
+def margin_schemes(keys, features):
+    """Weights by the norm of the tables of all sets of keys, and of the finest alone."""
+    sets = [places for size in range(keys + 1) for places in itertools.combinations(range(keys), size)]
+    for rows, most, fine, steps, cell in (
+        (1, 40, 64, 16, 7),
+        (2, 700, 1024, 256, 1),
+        (3, 2**31 - 1, 4096, 1, 2**30),
+        (1, 2**30, 64, 2**20, 1),
+    ):
+        margins = tuple(Margin(places, (cell,) * features) for places in sets)
+        yield MarginScheme(rows, most, fine, margins, (steps,) * features)
+        yield MarginScheme(rows, most, fine, margins[-1:], (steps,) * features)
+
+
+def schemes(keys, features):
     """Each scheme at a few sizes; (scheme, present)."""
     yield from ((RowScheme(most, fine), 0) for most, fine in ((1, 1), (3, 4096), (7, 1000), (10**6, 2**20)))
     yield RowScheme(3, 1024), 17
@@ -352,6 +368,7 @@ def schemes(features):
     yield from (
         (MassScheme(most, fine), 0) for most, fine in ((1, 64), (40, 4096), (2**40, 2**20), (2**61, 1))
     )
+    yield from ((scheme, 0) for scheme in margin_schemes(len(keys), len(features)))
     yield from (
         (GroupScheme(most, fine, norm), 0)
         for most in (0, 1, 4)
@@ -368,7 +385,7 @@ TOO_WIDE = [f"{name}, RowScheme(most=1000000, fine=1048576), 0" for name in ("hu
 ALL_SUMS = {
     f"{name}, {scheme}, {present}": BoundedSums(rows, keys, features, scheme, present)
     for name, (rows, keys, features) in RELATIONS.items()
-    for scheme, present in schemes(features)
+    for scheme, present in schemes(keys, features)
 }
 #: Rows of units that are in few groups, as key selection by counts asks for them.
 FEW_GROUPS = {

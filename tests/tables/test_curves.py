@@ -10,12 +10,12 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.tables.algebra import curves
+from discreet.tables.algebra.curves import curve_at, find_nudge, most_reach
+from discreet.tables.algebra.evaluate import Assignment, Values, evaluate
+from discreet.tables.algebra.expr import all_parts
 from discreet.tables.ask.curves import exponential, logarithm, power
 from discreet.tables.ask.sql import parse
-from discreet.tables.data import curves
-from discreet.tables.data.curves import curve_at, find_nudge, most_reach
-from discreet.tables.data.evaluate import Assignment, Values, evaluate
-from discreet.tables.data.expr import all_parts
 from tests.tables.reference import value
 from tests.tables.small import number
 from tests.tables.world import world

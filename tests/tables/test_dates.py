@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.tables.algebra import civil
+from discreet.tables.algebra.expr import AsDate, DatePart, Expr, Read, Shifted, Steps, Truncated
+from discreet.tables.algebra.types import DATE, MOMENT, Type, days, micros
 from discreet.tables.ask.dates import difference, interval
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data import civil
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.expr import AsDate, DatePart, Expr, Read, Shifted, Steps, Truncated
-from discreet.tables.data.types import DATE, MOMENT, Type, days, micros
 from tests.tables.nasty import plain as naive
 from tests.tables.reference import value
 from tests.tables.world import Shelf

@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet.exact import exactly
-from discreet.tables.data.sums import GroupScheme
+from discreet.tables.algebra.sums import GroupScheme
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.distinct_values import DistinctValues
 from discreet.tables.plan.spend import Spend

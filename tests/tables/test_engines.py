@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.data.engine import guard_engine
-from discreet.tables.data.expr import (
+from discreet.tables.algebra.engine import guard_engine
+from discreet.tables.algebra.expr import (
     Arithmetic,
     Bucket,
     Case,
@@ -38,7 +38,7 @@ from discreet.tables.data.expr import (
     Scaled,
     align,
 )
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     GroupScheme,
@@ -49,7 +49,7 @@ from discreet.tables.data.sums import (
     RowScheme,
     UnitSizes,
 )
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
 from tests.tables import nasty
 from tests.tables.reference import Reference
 from tests.tables.test_conformance import RID, every, number, whole, word

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from discreet.tables.data.expr import Case, Compare, Constant, IsIn, IsNull, Like, Logic, Not, Read
-from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
+from discreet.tables.algebra.expr import Case, Compare, Constant, IsIn, IsNull, Like, Logic, Not, Read
+from discreet.tables.algebra.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.plan.exclusive import are_exclusive, exclusive_sets, row_condition
 from tests.tables.reference import value
 

@@ -15,10 +15,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadDescription, DiscreetError
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private
+from discreet.tables.algebra.types import days
 from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.readers import texts
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
-from discreet.tables.data.types import days
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 
 pd = pytest.importorskip("pandas")

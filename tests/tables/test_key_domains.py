@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.evaluate import Assignment, Values, evaluate
+from discreet.tables.algebra.expr import Read, leaves
+from discreet.tables.algebra.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.evaluate import Assignment, Values, evaluate
-from discreet.tables.data.expr import Read, leaves
-from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from tests.tables import nasty
 from tests.tables.reference import value
 from tests.tables.test_conformance import _MADE as MADE

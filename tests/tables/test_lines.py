@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.readers import lines, schema, texts
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 
 pytest.importorskip("pyarrow")

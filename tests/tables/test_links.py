@@ -8,11 +8,11 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Each, Link
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import BoundedSums, OnceScheme, RowScheme
-from discreet.tables.data.types import NUMBER, Type
 
 ONE = Constant(1, Type(NUMBER, 1, 1, 0, null=False))
 PEOPLE = pa.table({"uid": [1, 2, 3], "city": ["X", "Y", "X"]})

@@ -12,8 +12,8 @@ import pytest
 
 from discreet.errors import BadParameter, EngineFailed
 from discreet.tables import engines
-from discreet.tables.data.expr import Compare, Quotient, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.expr import Compare, Quotient, Read
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     GroupScheme,
@@ -26,7 +26,7 @@ from discreet.tables.data.sums import (
     RowScheme,
     UnitSizes,
 )
-from discreet.tables.data.types import NUMBER, TEXT, Type
+from discreet.tables.algebra.types import NUMBER, TEXT, Type
 from tests.tables.test_conformance import whole
 
 duckdb = pytest.importorskip("duckdb")

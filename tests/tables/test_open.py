@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.ask.columns import bounded_column
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pa = pytest.importorskip("pyarrow")

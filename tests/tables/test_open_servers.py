@@ -8,9 +8,9 @@ import os
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.sources import find
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 from tests.postgres import database
 from tests.tables.test_open import DAYS_IN_ALL, PATIENT, ROWS, UNITS, counted

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pytest.importorskip("duckdb")

@@ -12,9 +12,9 @@ import pytest
 
 from discreet.errors import RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.data.engine import LINKED, ROW
-from discreet.tables.data.expr import Arithmetic, Compare, Constant, IsNull, Not, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import LINKED, ROW
+from discreet.tables.algebra.expr import Arithmetic, Compare, Constant, IsNull, Not, Read
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     Linked,
@@ -32,7 +32,7 @@ from discreet.tables.data.sums import (
     Windowed,
     WindowFunction,
 )
-from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type, days
+from discreet.tables.algebra.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type, days
 from tests.tables.reference import Reference
 
 SCHEMAS = {

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from discreet.exact import exactly
+from discreet.tables.algebra import sums as p
+from discreet.tables.algebra.engine import LINKED
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data import sums as p
 from discreet.tables.data.dataset import Column, Each, Link, Table
-from discreet.tables.data.engine import LINKED
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from tests.tables import reference

@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.sums import Filtered, Paired
 from discreet.tables.ask import aggregates
 from discreet.tables.ask.aggregates import count, mean, median, mode, quantile, stddev, units, variance
 from discreet.tables.ask.expressions import col, greatest, least, when
@@ -19,8 +21,6 @@ from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.sums import Filtered, Paired
 
 least_of, most_of, sum_of = aggregates.min, aggregates.max, aggregates.sum
 WARDS = {"ward": ["A", "B"], "beds": [10, 20]}

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.ask.columns import bounded_column, unbounded_column
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.readers.sound import kind_of, sanitize
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend

@@ -12,10 +12,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.types import TEXT, Type
 from discreet.tables.ask.regular import matches_regular
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.expr import Read
-from discreet.tables.data.types import TEXT, Type
 from tests.tables.reference import value
 from tests.tables.world import world
 

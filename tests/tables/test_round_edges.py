@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.ask.round_edges import round_edges
-from discreet.tables.data.types import NUMBER, Type
 from tests.tables.world import world
 
 VISITS = world()["visits"]

@@ -15,11 +15,11 @@ from sqlglot import exp
 from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.data.engine import groups_from_sums, selected_groups
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import BoundedSums, GroupScheme, Private
-from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
-from discreet.tables.engines import group_weights
+from discreet.tables.algebra.engine import groups_from_sums, selected_groups
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import BoundedSums, GroupScheme, Private
+from discreet.tables.algebra.types import DATE, NUMBER, TEXT, Type, days
+from discreet.tables.engines import in_duckdb
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.plan.selection import gaussian_selection, laplace_selection
 from discreet.tables.plan.stage import QueryScope
@@ -118,8 +118,8 @@ def test_weights_are_in_the_order_of_the_numbers_whatever_order_they_come_in():
             return [(3, "c"), (1, "a")]
 
     table = exp.table_("numbered")
-    assert group_weights.group_weights(Shuffled(), table).tolist() == [10, 20, 30]
-    assert group_weights.key_rows(Shuffled(), table, ["k0"], np.array([0, 2])) == [["a"], ["c"]]
+    assert in_duckdb.group_weights(Shuffled(), table).tolist() == [10, 20, 30]
+    assert in_duckdb.key_rows(Shuffled(), table, ["k0"], np.array([0, 2])) == [["a"], ["c"]]
 
 
 def test_groups_are_picked_while_other_questions_push_tables_out():

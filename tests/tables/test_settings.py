@@ -10,9 +10,9 @@ import pytest
 
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.data.expr import Arithmetic, Compare, Constant, DatePart, Like, Read
-from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
-from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
+from discreet.tables.algebra.expr import Arithmetic, Compare, Constant, DatePart, Like, Read
+from discreet.tables.algebra.sums import BoundedSums, OnceScheme, Private
+from discreet.tables.algebra.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.results import _WHOLE
 from tests.tables.reference import Reference
 from tests.tables.test_conformance import whole

@@ -10,15 +10,15 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.sums import Filtered, Lookup, Paired, Private
+from discreet.tables.algebra.types import WIDEST
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.sql import ParsedQuestion, parse
-from discreet.tables.ask.sql.size import length
+from discreet.tables.ask.sql.select import length
 from discreet.tables.ask.sql.text import parse_statement
-from discreet.tables.data import expr as e
 from discreet.tables.data.dataset import Column as Described
 from discreet.tables.data.dataset import Table
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Private
-from discreet.tables.data.types import WIDEST
 from tests.tables.world import DAYS, world
 
 WORLD = world()

@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime
 import pytest
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.types import DATE, MOMENT, NUMBER
 from tests.tables.grammar import Grammar
 from tests.tables.reference import Reference, key_of, value
 from tests.tables.test_sql_refused import REFUSED

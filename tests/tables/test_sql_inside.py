@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError, RefusedQuestion
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import BoundedSums, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import BoundedSums, RowScheme
-from discreet.tables.data.types import NUMBER, Type
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.groups import kept_rows
 from discreet.tables.plan.spend import Spend

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import CODES, BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.engine import ROW
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.engine import ROW
 from tests.tables.world import world
 
 WORLD = world()

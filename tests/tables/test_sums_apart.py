@@ -10,9 +10,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
+from discreet.tables.algebra.sums import BoundedSums, Filtered, MassScheme, NormScheme, Private, RowScheme
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.sums import BoundedSums, Filtered, MassScheme, NormScheme, Private, RowScheme
 from discreet.tables.engines.down_weighted import can_separate
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend

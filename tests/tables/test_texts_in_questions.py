@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.ask import build
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.expr import Read
-from discreet.tables.data.types import NUMBER, Type
 from tests.tables.reference import value
 from tests.tables.world import world
 

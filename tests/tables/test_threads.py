@@ -13,9 +13,9 @@ import pytest
 
 import discreet as dp
 from discreet.tables import engines
-from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.sums import BoundedSums, Lookup, Private, RowScheme
-from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.algebra.expr import Constant, Read
+from discreet.tables.algebra.sums import BoundedSums, Lookup, Private, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type
 from tests.chance import no_chance
 
 MANY = 16

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BadDescription
+from discreet.tables.algebra.engine import ROW
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import toml
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.data.engine import ROW
 
 WHOLE = """
 [dataset]

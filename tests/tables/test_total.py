@@ -16,7 +16,7 @@ import pytest
 
 from discreet.errors import DiscreetError, RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.data.expr import (
+from discreet.tables.algebra.expr import (
     Arithmetic,
     Bucket,
     Case,
@@ -27,8 +27,7 @@ from discreet.tables.data.expr import (
     Like,
     Read,
 )
-from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     GroupScheme,
@@ -39,7 +38,8 @@ from discreet.tables.data.sums import (
     RowScheme,
     UnitSizes,
 )
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
+from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 from discreet.tables.engines.results import _WHOLE
 from tests.postgres import database
 from tests.tables.test_conformance import whole

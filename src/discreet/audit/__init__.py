@@ -15,7 +15,6 @@ draws.py     running anything many times
 outputs.py   outputs of any kind as cells
 cells.py     the cells that are looked at, and the scores that are tried
 scores.py    histograms, bare numbers, logistic regression
-bits.py      the bits of floating-point numbers
 exact.py     small mechanisms by enumeration, without sampling
 pairs.py     which inputs to try: the worst pair of a known mechanism, a search for an unknown one
 canary.py    one training run with many canaries

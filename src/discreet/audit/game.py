@@ -132,7 +132,7 @@ def audit_bits(
     """Play the same game on the bits of floating-point outputs alone, to find a leak that is not in
     the value.
 
-    **Guarantee.** That of `audit`. Only the cells of `discreet.audit.bits` are looked at, because
+    **Guarantee.** That of `audit`. Only the cells of `discreet.audit.cells` are looked at, because
     float noise leaks through the last bits (Mironov 2012; Jin, McMurtry, Rubinstein, Ohrimenko
     2022).
 

@@ -3,7 +3,6 @@
 
     app.py         the commands together; errors, exit statuses         ◄ read this first
     demo.py        discreet demo              a private table, five questions, their cost
-    tour.py        discreet demo --accountant one page of what the accountant can do
     describe.py    discreet describe          drafts the description of a data file
     plan.py        discreet plan              cost and margin of error, before anything is spent
     query.py       discreet query             one question in SQL: charged, then answered

@@ -17,10 +17,9 @@ opening.py    what a ledger is refused for when it is opened; verify.py, everyth
 description.py  for which data it is charged, and what of a description may change
 turn.py       what one writer does at a time: charges and answers that belong together
 receipt.py    what is handed out; chain.py, rows that carry each other's hashes
-store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py,
-              a server, with address.py for where on it
+store.py      one writer at a time: sqlite.py, a file; postgres.py, a server
 statement.py  what is guaranteed and what was released, for others: stated_guarantee.py, layers.py,
-              released.py, versions.py, registry.py, overview.py, reading.py, provenance.py;
+              released.py, registry.py, overview.py, reading.py, provenance.py;
               statement_html.py and statement_markdown.py render it; statement_check.py verifies one,
               former_words.py one with the former sentences
 """

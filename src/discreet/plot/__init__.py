@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts of guarantees, each with a description in words for screen readers.
 
-    attacker.py  tradeoff, roc        what an attacker can do, several guarantees at once
-    band.py      Band                 a curve between two curves: an audit, or what is certified
+    attacker.py  tradeoff, roc, Band  what an attacker can do, several guarantees at once; a curve
+                                      between two curves: an audit, or what is certified
     profile.py   epsilon_delta        ε for every δ
     spread.py    loss                 the privacy-loss distribution, its tail, and the Gaussian it tends to
     composition.py  race              composition theorems as the number of runs grows
@@ -22,8 +22,7 @@ which is loaded by the first call. `tradeoff_svg` and `roc_svg` need nothing and
 from __future__ import annotations
 
 from discreet.plot.accuracy import error
-from discreet.plot.attacker import roc, tradeoff
-from discreet.plot.band import Band
+from discreet.plot.attacker import Band, roc, tradeoff
 from discreet.plot.budget import burn_down
 from discreet.plot.composition import race
 from discreet.plot.densities import noise

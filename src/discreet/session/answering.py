@@ -9,9 +9,10 @@ anything is charged, but for what the steps before the refusal cost; the error s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import OverBudget, RefusedQuestion, UnsupportedGuarantee
@@ -28,7 +29,7 @@ from discreet.tables.plan.spend import Spend
 if TYPE_CHECKING:
     from discreet.tables.plan.steps import TwoSteps
 
-__all__ = ["answer_at", "answer_by_error", "choose_bounds", "spend_for_error"]
+__all__ = ["answer_at", "answer_by_error", "choose_bounds", "spend_for_error", "step_keys"]
 
 #: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
 _PILOT_EPSILON = 0.05
@@ -154,6 +155,14 @@ def spend_for_error(
         f"An error of {error} needs two steps or more. The first is a small question at this cost; its noisy answer"
         f" determines the cost of the next. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
     )
+
+
+def step_keys(key: str) -> Iterator[str]:
+    """The keys under which a ledger stores the steps before the last of the question under a key,
+    the first step first, without end.
+    """
+    yield str(_pilot_key(key, ""))
+    yield from (str(_pilot_key(key, f" {number}")) for number in count(2))
 
 
 def _pilot_key(key: str | None, step: str) -> str | None:

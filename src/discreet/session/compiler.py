@@ -9,7 +9,7 @@ answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.ledger import Charge
@@ -144,7 +144,7 @@ def answer_from(settled: SettledAnswer) -> Answer:
     notes = [
         f"This answer has closed the {track} of the budget, for everybody who shares it." for track in closed
     ]
-    return answer.with_receipt(settled.receipt, notes=notes)
+    return replace(answer, receipt=settled.receipt, notes=(*answer.notes, *notes))
 
 
 def tenth(spend: Spend) -> float:

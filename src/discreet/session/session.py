@@ -48,10 +48,10 @@ from discreet.session.validate import (
     question_of,
     spend_of,
 )
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.types import Value
 from discreet.tables.open import how_to_open
 from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
@@ -73,6 +73,7 @@ _QUESTION_MODULES = (
     "discreet.session.synthesis",
     "discreet.tables.answer.catalogue",
     "discreet.tables.ask.sql",
+    "discreet.tables.ask.sql.catalogue",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
@@ -633,7 +634,9 @@ def _description_of(text: object, data: Dataset) -> Answer | None:
     """The answer to SHOW TABLES or DESCRIBE, which costs nothing."""
     with naming_extras():
         from discreet.tables.answer.catalogue import catalogue_answer
-    return catalogue_answer(text, data)
+        from discreet.tables.ask.sql.catalogue import catalogue_question
+    question = catalogue_question(text, data)
+    return None if question is None else catalogue_answer(question, data)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:

@@ -20,13 +20,13 @@ from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.ledger import Charge
 from discreet.session.account import COST_OF_ANSWER, PendingAnswer, parse_value
+from discreet.tables.algebra.bounds import private_tables
+from discreet.tables.algebra.expr import leaves
+from discreet.tables.algebra.sums import inner_relations, relation_expressions
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.bounds import private_tables
 from discreet.tables.data.dataset import Table
-from discreet.tables.data.expr import leaves
-from discreet.tables.data.sums import inner_relations, relation_expressions
 
 #: The bounds that previews assume before they are chosen, and how much more a question costs than
 #: the choice of its bounds.

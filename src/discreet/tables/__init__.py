@@ -2,14 +2,15 @@
 """Questions about private tables, compiled to mechanisms.
 
     open.py     opening a data set, with an engine for its tables
-    data/       what a data set is, and what an engine can be asked about its rows
+    algebra/    expressions, relations and sums, and what an engine must do with them
+    data/       what a data set is: its tables, and what is publicly known of them
     ask/        SQL and expressions to a question
     plan/       a question to one mechanism; compile.proof.md, why it is private
     answer/     released numbers to a table
     engines/    DuckDB, PostgreSQL, Spark and Polars, which make the sums
 
-A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer
-← plan; `engines` imports `data` alone, and `workloads` nothing.
+A question goes from `ask` through `plan` and an engine to `answer`. Imports go algebra ← data ← ask
+← answer ← plan; `engines` imports `algebra` and `data`, and `workloads` nothing.
 
 Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
 `greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,

@@ -23,15 +23,15 @@ from typing import Any, Literal
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines
+from discreet.tables.algebra.engine import LINKED, ROW, Engine
+from discreet.tables.algebra.types import Value
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import rules, toml
 from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Link, Table
-from discreet.tables.data.engine import LINKED, ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
 from discreet.tables.data.sources import HOMES, TableSource, as_described, bring, find, one_address
-from discreet.tables.data.types import Value
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 

@@ -3,7 +3,6 @@
 
     answer.py      groups, noisy numbers with their intervals, and notes               ◄ read this first
     arrange.py     the columns that were asked for: arithmetic, HAVING, ORDER BY, LIMIT
-    views.py       views that are easier to read and no more exact
     frames.py      an answer as a frame, a file or JSON
 
 Imports `ask` for the arithmetic that a question asks for, and no other folder of `tables`.

@@ -15,10 +15,11 @@ noise, on its own. The notes say what an interval does not include, such as bias
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet import check
 from discreet.errors import BadParameter
@@ -26,11 +27,11 @@ from discreet.json_types import JsonObject
 from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
-from discreet.tables.answer import arithmetic, frames, views
-from discreet.tables.answer.noisy import CONFIDENCE, Noisy
+from discreet.tables.algebra.types import Value
+from discreet.tables.answer import arithmetic, frames
+from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
 from discreet.tables.ask.question import SortOrder
 from discreet.tables.ask.released import ReleasedColumn
-from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -404,7 +405,9 @@ class Answer:
         >>> Answer.of(keys=[], groups=[()], columns={"n": count}).nonnegative().rows()
         [(0, 0, 2)]
         """
-        return views.nonnegative(self)
+        changed = {name: _clip(column) for name, column in self.columns.items() if column.nonnegative}
+        note = "Negative numbers were set to 0; totals of such numbers are biased upwards."
+        return self._with_view(changed, note)
 
     def round(self) -> Answer:
         """The answer with counts, and sums of whole numbers, rounded to whole numbers.
@@ -416,11 +419,13 @@ class Answer:
         >>> Answer.of(keys=[], groups=[()], columns={"n": count}).round().rows()
         [(3, 1, 6)]
         """
-        return views.round_counts(self)
+        changed = {name: _round(column) for name, column in self.columns.items() if column.whole}
+        note = "Counts and sums of whole numbers were rounded to whole numbers, and their intervals outwards."
+        return self._with_view(changed, note)
 
-    def with_receipt(self, receipt: LedgerReceipt, *, notes: Sequence[str] = ()) -> Self:
-        """The answer with the receipt of its charge and with further notes."""
-        return replace(self, receipt=receipt, notes=(*self.notes, *notes))
+    def _with_view(self, changed: Mapping[str, Noisy], note: str) -> Answer:
+        notes = (*self.notes, f"View: {note}") if changed else self.notes
+        return replace(self, columns={**self.columns, **changed}, notes=notes)
 
     # --- showing -------------------------------------------------------------------------------------
 
@@ -510,3 +515,25 @@ def _checked_answer(value: object) -> Answer:
         why="each number of the answer needs one number that belongs to it.",
         fix="answer / other_answer   or   100 * answer",
     )
+
+
+# A number stays inside its interval, because one monotone function acts on the number and on both ends.
+def _clip(column: Noisy) -> Noisy:
+    def at_zero(values: Values) -> Values:
+        return tuple(type(value)(0) if value is not None and value < 0 else value for value in values)
+
+    return _replace_numbers(column, at_zero(column.values), at_zero(column.lo), at_zero(column.hi))
+
+
+def _round(column: Noisy) -> Noisy:
+    def to_whole(values: Values, to: Callable[[float], int]) -> Values:
+        return tuple(
+            None if value is None or not math.isfinite(value) else int(to(value)) for value in values
+        )
+
+    ends = to_whole(column.lo, math.floor), to_whole(column.hi, math.ceil)
+    return _replace_numbers(column, to_whole(column.values, round), *ends)
+
+
+def _replace_numbers(column: Noisy, values: Values, lo: Values, hi: Values) -> Noisy:
+    return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None, linear=None)

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
-
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
-from discreet.tables.ask.sql.refuse import question_error
-from discreet.tables.ask.sql.scope import match_name
-from discreet.tables.ask.sql.text import tokenize_text
+from discreet.tables.ask.sql.catalogue import CatalogueQuestion
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.types import Value
 
 __all__ = ["catalogue_answer"]
 
@@ -27,31 +22,13 @@ _NOTE = "This is the public description. No row was read and nothing was spent."
 _MOST_VALUES = 20
 
 
-def catalogue_answer(text: object, dataset: Dataset) -> Answer | None:
-    """The answer to SHOW TABLES or DESCRIBE table; None for every other text."""
-    first = text.split(maxsplit=1)[:1] if isinstance(text, str) else []
-    if not first or first[0].upper().rstrip(";") not in {"SHOW", "DESCRIBE", "DESC"}:
-        return None
-    tokens = [token for token in tokenize_text(text) if token.text != ";"]
-    words = [token.text.upper() for token in tokens]
-    if words == ["SHOW", "TABLES"]:
-        return _answer(str(text), ("table", "protects", "columns"), map(_table_row, dataset.tables.values()))
-    if words[0] != "SHOW" and len(words) > 1 and words[1] == "TABLE":
-        tokens = tokens[1:]
-    name = None
-    if words[0] != "SHOW" and len(tokens) == 2:
-        quoted = tokens[1].token_type == TokenType.IDENTIFIER
-        name = match_name(exp.to_identifier(tokens[1].text, quoted=quoted), dataset.tables)
-    if name is None:
-        raise question_error(
-            "DP702",
-            "this is not a description that can be shown.",
-            "the description lists the tables, and the columns of each.",
-            f"SHOW TABLES   or   DESCRIBE {next(iter(dataset.tables))}",
-        )
-    table = dataset.tables[name]
+def catalogue_answer(question: CatalogueQuestion, dataset: Dataset) -> Answer:
+    """The tables of a data set, or the columns of one of them."""
+    text, table = question.text, question.table
+    if table is None:
+        return _answer(text, ("table", "protects", "columns"), map(_table_row, dataset.tables.values()))
     header = ("column", "type", "bounds", "values", "can be NULL", "remark")
-    return _answer(str(text), header, (_column_row(column, table) for column in table.columns.values()))
+    return _answer(text, header, (_column_row(column, table) for column in table.columns.values()))
 
 
 def _answer(text: str, header: Sequence[str], rows: Iterable[tuple[Value, ...]]) -> Answer:

@@ -25,13 +25,13 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.json_types import JsonObject
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
 from discreet.tables.answer.frames import plain_value, value_of
 from discreet.tables.answer.linear import CellNoise, Form
 from discreet.tables.answer.measured import Measured, MeasuredNumber, measured_of_dict
 from discreet.tables.answer.noisy import Noisy
-from discreet.tables.data.types import Value
 from discreet.tables.workloads.measurement import Layout
 from discreet.tables.workloads.released import ReleasedTables, Span, TableCell
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem

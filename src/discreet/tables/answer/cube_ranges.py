@@ -23,10 +23,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from discreet.errors import BadParameter
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.cube_shape import AxisKeys
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
-from discreet.tables.data.types import Value
 from discreet.tables.workloads.released import Span, TableCell
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.json_types import JsonObject
-from discreet.tables.data.types import Value
+from discreet.tables.algebra.types import Value
 from discreet.tables.workloads.axes import Axis, StrategyAxis, TreeAxis
 from discreet.tables.workloads.released import Span, TableCell
 from discreet.tables.workloads.residuals import KeySet, ResidualSystem

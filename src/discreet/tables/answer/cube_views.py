@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import BadParameter
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.noisy import Noisy
-from discreet.tables.data.types import Value
 from discreet.tables.workloads.released import ReleasedTables
 from discreet.tables.workloads.residuals import Floats
 

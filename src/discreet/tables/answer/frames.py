@@ -20,9 +20,9 @@ from discreet import privacy
 from discreet.errors import BadDescription, MissingExtra
 from discreet.json_types import JsonObject, JsonValue
 from discreet.paths import place_for, unwritable_error
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.answer.noisy import Noisy
-from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,13 +25,13 @@ import numpy as np
 from discreet.errors import BadParameter
 from discreet.mechanisms.distributions import GaussianDistribution, NoiseDistribution
 from discreet.mechanisms.noise_sums import tail_bound_of_sum
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.arithmetic import joint_answer
 from discreet.tables.answer.cube import CubeAnswer
 from discreet.tables.answer.cube_shape import grouping_text
 from discreet.tables.answer.linear import CellNoise, Form
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
-from discreet.tables.data.types import Value
 from discreet.tables.workloads.residuals import Floats
 
 __all__ = ["combine_answers"]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.evaluate import NULL, Applied, Linear, Node, Unbounded, add_nodes, combine
 from discreet.tables.ask.released import ReleasedExpression, ReleasedWindow
-from discreet.tables.data.types import Value
 
 __all__ = ["sort_rows", "window_nodes"]
 

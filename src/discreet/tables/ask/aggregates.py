@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.tables.data.types import Value
+from discreet.tables.algebra.types import Value
 
 if TYPE_CHECKING:
     from discreet.tables.ask.expressions import Expression

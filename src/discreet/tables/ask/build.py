@@ -21,10 +21,10 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra import expr
+from discreet.tables.algebra.expr import Constant, Expr
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 from discreet.tables.ask.columns import cell_of, grid_places
-from discreet.tables.data import expr
-from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 
 __all__ = [
     "FALSE",

@@ -23,10 +23,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.algebra.expr import Expr, IsNull, Logic, Not, Read
+from discreet.tables.algebra.sums import Filtered, Linked, Private, Relation
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.expr import Expr, IsNull, Logic, Not, Read
-from discreet.tables.data.sums import Filtered, Linked, Private, Relation
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 
 if TYPE_CHECKING:
     from discreet.tables.ask.start import Dataset

@@ -15,6 +15,9 @@ from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
+from discreet.tables.algebra import expr
+from discreet.tables.algebra.expr import Constant, Expr
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 from discreet.tables.ask.build import (
     FALSE,
     TRUE,
@@ -30,9 +33,6 @@ from discreet.tables.ask.build import (
 from discreet.tables.ask.columns import cell_of
 from discreet.tables.ask.dates import is_dated, to_moment
 from discreet.tables.ask.regular import matches_regular
-from discreet.tables.data import expr
-from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 
 __all__ = ["as_date", "as_moment", "between", "compare", "is_in", "is_truth", "like", "regular"]
 

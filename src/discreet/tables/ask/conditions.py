@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from discreet.tables.data import expr as e
-from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read, leaves
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation, Windowed
-from discreet.tables.data.types import WIDEST, Type
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.expr import Case, Coalesce, Constant, Expr, Read, leaves
+from discreet.tables.algebra.sums import Filtered, Lookup, Paired, Relation, Windowed
+from discreet.tables.algebra.types import WIDEST, Type
 
 __all__ = [
     "Ends",

@@ -2,7 +2,7 @@
 """Builds logarithms, exponentials and powers of a number, whose bounds follow from its own.
 
 **Guarantee.** As `build`: the result is total, with proved bounds, and the same on every engine
-(`data/curves.py`), or the question is refused (DP705). It is rounded to a grid with about 2^20
+(`algebra/curves.py`), or the question is refused (DP705). It is rounded to a grid with about 2^20
 cells between its bounds.
 """
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.curves import MOST_CELLS, RealFunction, find_nudge, most_reach
+from discreet.tables.algebra.expr import Clamp, Compare, Expr
+from discreet.tables.algebra.types import NUMBER
 from discreet.tables.ask import build
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.columns import grid_places
-from discreet.tables.data.curves import MOST_CELLS, RealFunction, find_nudge, most_reach
-from discreet.tables.data.expr import Clamp, Compare, Expr
-from discreet.tables.data.types import NUMBER
 
 __all__ = ["LOGARITHMS", "exponential", "logarithm", "power"]
 

@@ -15,6 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.tables.algebra import civil, expr
+from discreet.tables.algebra.expr import Constant, Expr
+from discreet.tables.algebra.types import DATE, MOMENT, Type, micros
 from discreet.tables.ask.build import (
     Term,
     expression_error,
@@ -24,10 +27,7 @@ from discreet.tables.ask.build import (
     with_type,
     wrong_kind_error,
 )
-from discreet.tables.data import civil, expr
-from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.rules import closest
-from discreet.tables.data.types import DATE, MOMENT, Type, micros
 
 __all__ = [
     "Interval",

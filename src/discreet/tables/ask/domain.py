@@ -24,15 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.columns import public_values
-from discreet.tables.ask.conditions import Ends, ends_by, may_hold_beyond, needed_columns, rebuild
-from discreet.tables.ask.start import Dataset
-from discreet.tables.data import civil
-from discreet.tables.data import expr as e
-from discreet.tables.data.evaluate import Assignment, Values, evaluate
-from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
-from discreet.tables.data.sums import sorted_groups
-from discreet.tables.data.types import (
+from discreet.tables.algebra import civil
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.evaluate import Assignment, Values, evaluate
+from discreet.tables.algebra.expr import Case, Coalesce, Constant, Expr, Read
+from discreet.tables.algebra.sums import sorted_groups
+from discreet.tables.algebra.types import (
     DATE,
     MOMENT,
     NUMBER,
@@ -44,6 +41,9 @@ from discreet.tables.data.types import (
     micros,
     python_value,
 )
+from discreet.tables.ask.columns import public_values
+from discreet.tables.ask.conditions import Ends, ends_by, may_hold_beyond, needed_columns, rebuild
+from discreet.tables.ask.start import Dataset
 
 __all__ = ["MOST", "Facts", "domain", "joint_domain", "shared_parts"]
 

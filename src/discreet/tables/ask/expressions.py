@@ -28,8 +28,8 @@ from sqlglot.tokens import Tokenizer
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.algebra.types import Value
 from discreet.tables.ask.columns import exact_number
-from discreet.tables.data.types import Value
 
 #: A number in Python.
 Number = int | float | Decimal

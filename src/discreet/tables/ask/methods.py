@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from discreet import check
+from discreet.tables.algebra.types import Value
 from discreet.tables.ask import aggregates
 from discreet.tables.ask.aggregates import Bounds
-from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     from discreet.tables.ask.expressions import Expression, Number

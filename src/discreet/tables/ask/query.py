@@ -22,6 +22,8 @@ from sqlglot import exp
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.types import Value
 from discreet.tables.ask.aggregates import AggregateSpec
 from discreet.tables.ask.expressions import (
     Expression,
@@ -37,9 +39,7 @@ from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.round_edges import round_edges
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
-from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
     from discreet.tables.ask.start import Dataset

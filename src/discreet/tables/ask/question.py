@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import Relation
 from discreet.tables.ask.released import ReleasedExpression
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import Relation
 
 __all__ = [
     "AGGREGATES",

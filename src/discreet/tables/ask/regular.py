@@ -21,9 +21,9 @@ from itertools import product
 from typing import TypeAlias
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Expr, IsIn, Like
+from discreet.tables.algebra.strings import Substring
 from discreet.tables.ask.build import expression_error, logic
-from discreet.tables.data.expr import Expr, IsIn, Like
-from discreet.tables.data.strings import Substring
 
 __all__ = ["matches_regular"]
 

@@ -10,7 +10,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from discreet.tables.data.types import Type
+from discreet.tables.algebra.types import Type
 
 __all__ = ["round_edges"]
 
@@ -22,7 +22,7 @@ def round_edges(kind: Type) -> list[int | Decimal]:
     """The multiples of 1, 2 or 5 times a power of ten between the bounds: 5 to 14 of them where the
     grid allows it, and at least one.
 
-    >>> from discreet.tables.data.types import NUMBER
+    >>> from discreet.tables.algebra.types import NUMBER
     >>> round_edges(Type(NUMBER, 0, 60))
     [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55]
     """

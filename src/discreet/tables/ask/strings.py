@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from discreet.tables.algebra import strings
+from discreet.tables.algebra.expr import Constant, Expr
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.ask.build import (
     Term,
     coalesce,
@@ -18,9 +21,6 @@ from discreet.tables.ask.build import (
     wrong_kind_error,
 )
 from discreet.tables.ask.compare import compare, like
-from discreet.tables.data import strings
-from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.types import TEXT
 
 __all__ = [
     "change_case",

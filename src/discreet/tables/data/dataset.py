@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from json import dumps as quoted
 from typing import Any, NoReturn, Self
 
 from discreet import check
 from discreet.errors import BadParameter, EngineFailed
 from discreet.privacy.unit import RELATIONS, Unit
+from discreet.tables.algebra.engine import LINKED, ROW, Engine, not_copied
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.data import rules
-from discreet.tables.data.bounds import relation_bound
-from discreet.tables.data.engine import LINKED, ROW, Engine, not_copied
-from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
-from discreet.tables.data.sums import Relation
 
 __all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "Table"]
 
@@ -112,8 +111,8 @@ class Link:
 class Table:
     """A table; `unit` is the column of the privacy unit, or None for a public table.
 
-    If every row is a unit of its own, `unit` is `data.engine.ROW`, and if rows reach their units
-    through `link`, it is `data.engine.LINKED`; neither is the name of a column.
+    If every row is a unit of its own, `unit` is `algebra.engine.ROW`, and if rows reach their units
+    through `link`, it is `algebra.engine.LINKED`; neither is the name of a column.
     """
 
     name: str
@@ -128,13 +127,11 @@ class Table:
     of: str | None = None
     # Of the rows of a query: columns that are keys of a described table, as (table, key).
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    @property
-    def private(self) -> bool:
-        """Whether its rows belong to privacy units."""
-        return self.unit is not None
+    # Whether its rows belong to privacy units.
+    private: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "private", self.unit is not None)
         where = f"table {self.name}"
         rules.word_of("the name of a table", self.name)
         folded = {name.casefold() for name in self.columns}
@@ -242,16 +239,6 @@ class Each:
     def unit(self) -> Unit:
         """The privacy unit as every guarantee states it."""
         return Unit(self.word or self.column or "row", self.relation)
-
-    def row_bound(self, rows: Relation) -> int | None:
-        """The greatest number of rows of a unit in a relation; None if it is chosen privately."""
-        if isinstance(self.at_most, Mapping):
-            return relation_bound(self.at_most, rows)
-        return None if isinstance(self.at_most, str) else self.at_most
-
-    def group_bound(self, rows: Relation) -> int | None:
-        """The number of groups in which a unit is; None if it is not stated."""
-        return relation_bound(self.groups, rows) if isinstance(self.groups, Mapping) else self.groups
 
 
 def _check_numbers(name: str, bounds: Any) -> int | Mapping[str, int]:
@@ -367,7 +354,7 @@ class DescribedTables:
             if table.link is not None:
                 _check_link(table, table.link, self.tables)
 
-    @property
+    @cached_property
     def unit(self) -> Unit:
         """The privacy unit."""
         return self.protect.unit

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from discreet.errors import EngineFailed
+from discreet.tables.algebra.engine import LINKED, ROW
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, UnitSizes
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column, Link, Table
-from discreet.tables.data.engine import LINKED, ROW
-from discreet.tables.data.sums import BoundedSums, ExactSums, UnitSizes
 from discreet.tables.data.toml import DataDescription, TableDescription
 
 __all__ = ["DescribedEngine", "tables_of"]

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadDescription
-from discreet.tables.data.types import WIDEST, days, micros
+from discreet.tables.algebra.types import WIDEST, days, micros
 
 __all__ = [
     "EXAMPLES",

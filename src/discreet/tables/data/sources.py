@@ -26,9 +26,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from discreet.errors import BadParameter
 from discreet.paths import check_address, expand_home, files, first_file, unopened_error
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
-from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers import parquet, schema, texts
 from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.extras import naming_extras
-from discreet.tables.data.engine import ROW, Engine
+from discreet.tables.algebra.engine import ROW, Engine
 
 __all__ = ["ROW", "duckdb", "polars", "postgres", "spark"]
 

@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.data.engine import LINKED, ROW, guard_engine, not_copied, outdated_error
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
+from discreet.tables.algebra.engine import LINKED, ROW, guard_engine, not_copied, outdated_error
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import bin_counts, check_keys, exact_sums, value_of, whole_read
 from discreet.tables.engines.source import SourceTable, known_table

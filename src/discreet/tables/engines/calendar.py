@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import singledispatch
 
-from discreet.tables.data import expr as e
-from discreet.tables.data.civil import DAY, TRUNCATED
-from discreet.tables.data.expr import Arithmetic, Case, Compare, Constant, Expr, Logic, Modulo, Quotient
-from discreet.tables.data.types import MOMENT, NUMBER, Type
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra.civil import DAY, TRUNCATED
+from discreet.tables.algebra.expr import Arithmetic, Case, Compare, Constant, Expr, Logic, Modulo, Quotient
+from discreet.tables.algebra.types import MOMENT, NUMBER, Type
 
 __all__ = ["spelled_out"]
 

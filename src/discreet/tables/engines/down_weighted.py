@@ -12,7 +12,7 @@ lose.
 **Guarantee.** The sums equal those of the pairs of all units. No feature is negative here, so a
 unit's totals over all groups bound its norm: under `MassScheme` T = Σ t, and under `NormScheme`
 √Q ≤ Σ ⌈|v| / cells⌉ ≤ Σ ⌈t / cells⌉ + r · features. A unit within `most` by that bound has the
-weight `fine`, and Σ w · v = fine · Σ v − Σ (fine − w) · v, where only other units have a part in
+weight `fine`; under `MarginScheme` one with at most `rows` rows. And Σ w · v = fine · Σ v − Σ (fine − w) · v, where only other units have a part in
 the last sum.
 """
 
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import BoundedSums, MassScheme, NormScheme
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import BoundedSums, MarginScheme, MassScheme, NormScheme
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select
@@ -34,6 +34,8 @@ __all__ = ["can_separate", "heavy_pairs", "pairs_by_size", "separated_pairs", "u
 
 def can_separate(request: BoundedSums) -> bool:
     """Whether the totals of a unit can show that it is not down-weighted."""
+    if isinstance(request.scheme, MarginScheme):
+        return True
     return (
         isinstance(request.scheme, NormScheme | MassScheme)
         and not request.present
@@ -76,11 +78,18 @@ def heavy_pairs(
 
 
 def separated_pairs(
-    statements: Statements, request: BoundedSums, rows: exp.Select, heavy: exp.Table
+    statements: Statements,
+    request: BoundedSums,
+    rows: exp.Select,
+    heavy: exp.Table,
+    weights: exp.Table | None,
 ) -> exp.Query:
-    """One pair of all units at full weight for each group, and the heavy pairs with their loss."""
+    """One pair of all units at full weight for each group, and the heavy pairs with their loss.
+
+    `weights` are those of their units, if they are stored.
+    """
     pairs, scheme = Pairs.of(request), request.scheme
-    assert isinstance(scheme, NormScheme | MassScheme)
+    assert isinstance(scheme, NormScheme | MassScheme | MarginScheme)
     keys = [t.column(name) for name in pairs.key_names]
     sums = [name_term(t.everyone(), "n"), *_sums(statements, pairs)]
     all_units = select([*keys, *sums, name_term(t.number(scheme.fine), "w")], rows)
@@ -88,7 +97,7 @@ def separated_pairs(
         all_units = all_units.group_by(*(key.copy() for key in keys), copy=False)
     loss = name_term(t.binary(exp.Sub, t.column("w"), t.number(scheme.fine)), "w")
     names = [*pairs.key_names, "n", *pairs.sum_names]
-    lost = select([*map(t.column, names), loss], statements.weighted_pairs(request, heavy))
+    lost = select([*map(t.column, names), loss], statements.weighted_pairs(request, heavy, weights))
     return exp.union(all_units, lost, distinct=False, copy=False)
 
 
@@ -111,6 +120,8 @@ def _within(request: BoundedSums) -> Term:
     several of them is widened.
     """
     scheme, pairs = request.scheme, Pairs.of(request)
+    if isinstance(scheme, MarginScheme):
+        return t.binary(exp.LTE, t.column("r"), t.number(scheme.rows))
     assert isinstance(scheme, NormScheme | MassScheme)
     parts: list[Term] = [t.column(f"t{pairs.features.index(feature)}") for feature in request.features]
     if isinstance(scheme, NormScheme):

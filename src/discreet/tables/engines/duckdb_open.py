@@ -20,7 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import BadParameter
-from discreet.tables.data.frozen import Frozen
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.data.readers import texts
 from discreet.tables.data.readers.casts import quote_name
 from discreet.tables.data.readers.parquet import Parquet
@@ -35,14 +35,16 @@ __all__ = ["open_duckdb"]
 
 #: DuckDB counts keys that lie close together in an array. One unit far from the others would end
 #: that, so one row would slow down every answer.
-#: DuckDB orders joins by the number of different keys, which it cannot know of computed keys. It then joins tables that
-#: share a few values, such as customers and suppliers of one nation, to more rows than there are. The order of the
-#: question keeps to the units.
+#: DuckDB orders joins by the number of different keys, which it cannot know of computed keys. It
+#: then joins tables that share a few values, such as customers and suppliers of one nation, to more
+#: rows than there are. The order of the question keeps to the units.
 _SETTINGS = {
     "preserve_insertion_order": "false",
     "perfect_ht_threshold": "0",
     "disabled_optimizers": "join_order",
 }
+#: DuckDB keeps the smaller side of a join in memory, but does not know how many rows Arrow's reader has.
+_AS_WRITTEN = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
 
 
 def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> DuckDB:
@@ -113,11 +115,13 @@ def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Con
             quick = None if _is_shared(sources) else rows.plain_terms()
             if quick is None:
                 guard_opening(lambda at=place, files=rows: _view(connection, at, files))
+                if not _is_shared(sources):
+                    connection.execute(_AS_WRITTEN)
             else:
                 guard_opening(
                     lambda at=place, files=rows, terms=quick: _quick_view(connection, at, files, terms)
                 )
-                slower.append(lambda at=place, files=rows: _view(connection, at, files))
+                slower.append(lambda at=place, files=rows: _slower_view(connection, at, files))
         elif not _is_stored(rows):
             guard_opening(lambda at=place, frame=rows: connection.register(at.name, frame))
     return Connected(connection, close, slower)
@@ -165,6 +169,12 @@ def _view(connection: Any, place: exp.Table, files: Parquet) -> None:
     raw = f"{place.name}_raw"
     connection.register(raw, files.dataset())
     _create_view(connection, place, files.terms(), raw)
+
+
+def _slower_view(connection: Any, place: exp.Table, files: Parquet) -> None:
+    """The same on a connection of our own, which had the quicker reader before."""
+    connection.execute(_AS_WRITTEN)
+    _view(connection, place, files)
 
 
 def _quick_view(connection: Any, place: exp.Table, files: Parquet, terms: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from discreet.errors import EngineFailed
-from discreet.tables.data.engine import outdated_error
+from discreet.tables.algebra.engine import outdated_error
 
 __all__ = ["other_process_error", "refuse_inherited", "refuse_unseen", "refuse_without_polars"]
 

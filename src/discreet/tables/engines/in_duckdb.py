@@ -6,7 +6,7 @@
     weighted    pairs with what makes the weight of their unit: the next question is one pass
     by size     for `RowScheme`, from staged rows: all units with as many rows as one, by group
     units       what makes the weight of each unit, if few groups are requested
-    weights     for key selection: each group and its weight (`group_weights`)
+    weights     for key selection: each group and its weight; only groups that are chosen get a key in Python
     separated   the pairs of down-weighted units, and one pair of all units for each group
                 (`down_weighted`)
 
@@ -23,21 +23,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine, outdated_error
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import Choose, Integers, groups_from_sums, guard_engine, outdated_error
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupKey,
     GroupScheme,
+    MarginScheme,
     OnceScheme,
     Relation,
     RowScheme,
     Scheme,
 )
-from discreet.tables.data.types import TEXT
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.cache import PreparedCache
@@ -49,7 +51,7 @@ from discreet.tables.engines.down_weighted import (
     unit_totals,
 )
 from discreet.tables.engines.duckdb_dialect import DuckDialect, column_of
-from discreet.tables.engines.group_weights import group_weights, key_rows, number_groups
+from discreet.tables.engines.margins import margin_weights
 from discreet.tables.engines.packing import Packer
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select
@@ -295,14 +297,21 @@ class DuckDB(SqlEngine):
 
     def _prepare_separated(self, request: BoundedSums) -> exp.Table:
         pairs = Pairs.of(request)
-        staged = self._staged_for(pairs, reads_of([*request.keys, *request.features]))
+        # Units with many rows are known by their rows alone.
+        totals = replace(pairs, features=()) if isinstance(request.scheme, MarginScheme) else pairs
+        staged = self._staged_for(totals, reads_of([*request.keys, *request.features]))
 
         def rows() -> exp.Select:
             return self._staged_values(pairs, staged.table, staged.columns)
 
         heavy = self._temporary.store(heavy_pairs(self._statements, request, rows(), staged.totals))
-        table = self._temporary.store(separated_pairs(self._statements, request, rows(), heavy))
-        self._temporary.drop(heavy)
+        weights = None
+        if isinstance(request.scheme, MarginScheme):
+            measured = margin_weights(self._statements, request, heavy, have_many=True)
+            weights = self._temporary.store(measured)
+        table = self._temporary.store(separated_pairs(self._statements, request, rows(), heavy, weights))
+        for stored in (heavy, *([] if weights is None else [weights])):
+            self._temporary.drop(stored)
         return table
 
     def _prepare_by_size(self, pairs: Pairs, staged: _Staged) -> exp.Table:
@@ -358,3 +367,42 @@ def columns_at(connection: Any, place: exp.Table) -> dict[str, SourceColumn]:
     shape = select([exp.Star()], place).sql(dialect="duckdb")
     rows = connection.execute(f"DESCRIBE {shape}").fetchall()
     return {row[0]: column_of(row[0], row[1]) for row in rows}
+
+
+def number_groups(summed: exp.Select, pairs: Pairs) -> exp.Select:
+    """g, k0 …, s0 from k0 …, s0: the groups, numbered in the order of their keys. A number tells
+    nothing about a group that is not chosen.
+
+    A weight is at most 2^12 for each of at most 2^40 units, so 64 bits hold their sum.
+    """
+    keys = pairs.key_names
+    # A packed text is a position in a list, and the list has no order.
+    terms = [
+        t.cast(t.column(name), "TEXT") if key.type.kind == TEXT else t.column(name)
+        for key, name in zip(pairs.keys, keys, strict=True)
+    ]
+    order = exp.Order(expressions=[exp.Ordered(this=term, nulls_first=False) for term in terms])
+    number = exp.Window(this=exp.RowNumber(), order=order)
+    weight = name_term(t.cast(t.column("s0"), t.BIGINT), "s0")
+    return select([name_term(number, "g"), *map(t.column, keys), weight], summed)
+
+
+def group_weights(temporary: Temporary, table: exp.Table) -> Integers:
+    """The weight of each group, in the order of their numbers."""
+    # The name is ours.
+    columns = temporary.fetch_arrays(f"SELECT g, s0 FROM {table.name}")  # noqa: S608
+    weights = np.empty(columns["g"].size, np.int64)
+    weights[columns["g"] - 1] = columns["s0"]
+    return weights
+
+
+def key_rows(temporary: Temporary, table: exp.Table, keys: list[str], places: Integers) -> list[Any]:
+    """The keys of the groups at these places of the array, in the same order."""
+    if not places.size:
+        return []
+    columns = ", ".join(f'"{key}"' for key in keys)
+    numbers = ", ".join(str(int(place) + 1) for place in places)
+    # Every part of the statement is a name or a number of ours.
+    rows = temporary.fetch(f"SELECT g, {columns} FROM {table.name} WHERE g IN ({numbers})")  # noqa: S608
+    key_by_number = {number: key for number, *key in rows}
+    return [key_by_number[int(place) + 1] for place in places]

@@ -23,18 +23,15 @@ from typing import Any, Literal
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine
-from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.readers.schema import guard_opening
-from discreet.tables.data.readers.sound import sanitize
-from discreet.tables.data.readers.texts import from_path
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import Choose, groups_from_sums, guard_engine
+from discreet.tables.algebra.expr import Constant, Read
+from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupKey,
     GroupScheme,
     Lookup,
+    MarginScheme,
     MassScheme,
     NormScheme,
     OnceScheme,
@@ -43,7 +40,11 @@ from discreet.tables.data.sums import (
     Scheme,
     UnitSizes,
 )
-from discreet.tables.data.types import TEXT, WIDEST
+from discreet.tables.algebra.types import TEXT, WIDEST
+from discreet.tables.data.readers.parquet import Parquet
+from discreet.tables.data.readers.schema import guard_opening
+from discreet.tables.data.readers.sound import sanitize
+from discreet.tables.data.readers.texts import from_path
 from discreet.tables.engines import forks
 from discreet.tables.engines.base import EngineBase, ResultRows
 from discreet.tables.engines.cache import PreparedCache
@@ -243,6 +244,10 @@ class Polars(EngineBase):
     def _with_weights(self, request: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
         scheme = request.scheme
+        if isinstance(scheme, MarginScheme):
+            if self._is_single(request.rows):
+                return frame.with_columns(w=narrow(scheme.fine))
+            return frame.join(_margin_weights(request, scheme, pairs, frame), on=UNIT, how="inner")
         measured = {"m": narrow(1)}
         if isinstance(scheme, NormScheme):
             steps = [
@@ -370,6 +375,49 @@ def _steps(request: BoundedSums, pairs: Pairs, place: int, cells: int) -> pl.Exp
         return (size + narrow(cells - 1)) // narrow(cells)
     size = _value(request, pairs, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
     return (size + wide(cells - 1)) // wide(cells)
+
+
+def _margin_weights(
+    request: BoundedSums, scheme: MarginScheme, pairs: Pairs, frame: pl.LazyFrame
+) -> pl.LazyFrame:
+    """u, w of `MarginScheme`: tables are made of the units with many rows alone."""
+    units = frame.group_by(UNIT).agg(_ROWS.sum().alias("r"))
+    heavy = units.filter(pl.col("r") > narrow(scheme.rows)).select(UNIT)
+    rows = frame.join(heavy, on=UNIT, how="semi")
+    sums = [_ROWS.sum(), *(pl.col(name).sum() for name in pairs.sum_names)]
+    tables = []
+    for margin in scheme.margins:
+        keys = [pairs.key_names[place] for place in margin.keys]
+        steps = [
+            _margin_steps(request, pairs, place, scheme.steps[place], cells)
+            for place, cells in enumerate(margin.cells)
+        ]
+        wide_steps = [step.cast(pl.Int128) for step in steps]
+        squares = [(step * step).cast(pl.Int128) for step in steps]
+        tables.append(
+            rows.group_by(UNIT, *keys)
+            .agg(*sums)
+            .select(UNIT, length=reduce(add, wide_steps), square=reduce(add, squares))
+        )
+    norms = pl.concat(tables).group_by(UNIT).agg(pl.col("length").sum(), pl.col("square").sum())
+    by_rows = narrow(scheme.rows * scheme.fine) // pl.col("r")
+    by_norm = _weight(NormScheme(scheme.most, scheme.fine, ()))
+    many = pl.max_horizontal(by_rows, by_norm)
+    weight = pl.when(pl.col("r") <= narrow(scheme.rows)).then(narrow(scheme.fine)).otherwise(many)
+    joined = units.join(norms, on=UNIT, how="left").with_columns(
+        pl.col("length").fill_null(0), pl.col("square").fill_null(0)
+    )
+    return joined.select(UNIT, w=weight)
+
+
+def _margin_steps(request: BoundedSums, pairs: Pairs, place: int, steps: int, cells: int) -> pl.Expr:
+    """⌈|v| · steps / cells⌉, or 2^31 and more where that is exceeded: then the norm counts nothing."""
+    most, value = -(-cells * STEPS // steps), _value(request, pairs, place)
+    if is_narrow_sum(request.features[place]):
+        size = value.abs().clip(narrow(0), narrow(most))
+    else:
+        size = value.cast(pl.Int128).abs().clip(wide(0), wide(most)).cast(pl.Int64)
+    return (size * narrow(steps) + narrow(cells - 1)) // narrow(cells)
 
 
 def _weight(scheme: Scheme) -> pl.Expr:

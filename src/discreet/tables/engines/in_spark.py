@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed
-from discreet.tables.data.engine import outdated_error
-from discreet.tables.data.expr import Read
+from discreet.tables.algebra.engine import outdated_error
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import Relation
+from discreet.tables.algebra.types import WIDEST
 from discreet.tables.data.readers.schema import guard_opening
-from discreet.tables.data.sums import Relation
-from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.dialect import Dialect, speakable

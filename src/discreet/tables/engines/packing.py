@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from discreet.tables.data.expr import IsIn, Read
-from discreet.tables.data.sums import Filtered, Relation
-from discreet.tables.data.types import TEXT, TRUTH
+from discreet.tables.algebra.expr import IsIn, Read
+from discreet.tables.algebra.sums import Filtered, Relation
+from discreet.tables.algebra.types import TEXT, TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import Relations, select

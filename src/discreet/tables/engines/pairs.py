@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.sums import BoundedSums, GroupScheme, OnceScheme, Relation, UnitSizes
+from discreet.tables.algebra.expr import Constant, Expr
+from discreet.tables.algebra.sums import BoundedSums, GroupScheme, OnceScheme, Relation, UnitSizes
 
 __all__ = ["Pairs"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.sums import (
     Filtered,
     Linked,
     Lookup,

@@ -19,10 +19,10 @@ from typing import Any
 
 import polars as pl
 
-from discreet.tables.data import expr as e
-from discreet.tables.data import strings
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, Type
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra import strings
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import DATE, NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import speakable
 from discreet.tables.engines.read import NUMERAL, double_beyond

@@ -20,7 +20,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.exact import binary_above, binary_below
-from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
+from discreet.tables.algebra.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
@@ -120,6 +120,8 @@ def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
         scaled = t.times(clamped, t.number(1 << of.places, dialect.wide))
         return _where(is_number, _between(t.cast(t.call("FLOOR", scaled), t.BIGINT), of.low, of.high))
     clamped = _in_own_type(value, column, low, high)
+    if (cells := _from_digits(dialect, column, of, clamped)) is not None:
+        return _where(is_number, _between(cells, of.low, of.high))
     whole = t.cast(t.call("FLOOR", clamped), t.BIGINT)
     digits = min(column.scale, MOST_DIGITS)
     cells = _shift(whole, of.places)
@@ -127,6 +129,32 @@ def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
         part = dialect.fraction(clamped.copy(), digits, column)
         cells = t.add(cells, _over_ten(dialect, part, digits, of.places))
     return _where(is_number, _between(cells, of.low, of.high))
+
+
+def _from_digits(dialect: Dialect, column: SourceColumn, of: Type, clamped: Term) -> Term | None:
+    """⌊x · 2^places⌋ of a clamped decimal from all its digits at once; None if 64 bits could be too
+    few.
+
+    x ≥ -base, and ⌊x · 2^places⌋ = ⌊(x + base) · 2^places⌋ - base · 2^places for whole numbers.
+    """
+    assert column.digits is not None
+    assert column.scale is not None
+    low, high = of.low >> of.places, (of.high >> of.places) + 1
+    whole, ten = max(-low, high, 1), 10**column.scale
+    digits = len(str(whole)) + column.scale
+    if digits + column.scale + 1 > MOST_DIGITS or (2 * whole * ten) << of.places >= 1 << 61:
+        return None
+    if column.digits > digits:
+        clamped = t.cast(clamped, f"DECIMAL({digits},{column.scale})")
+    base = max(-low, 0)
+    moved = t.times(clamped, t.number(ten, f"DECIMAL({column.scale + 1},0)")) if column.scale else clamped
+    unscaled = t.cast(moved, t.BIGINT)
+    if base:
+        unscaled = t.add(unscaled, t.number(base * ten))
+    cells = _shift(unscaled, of.places)
+    if column.scale:
+        cells = dialect.over(cells, t.number(ten))
+    return t.binary(exp.Sub, cells, t.number(base << of.places)) if base else cells
 
 
 def _in_own_type(value: Term, column: SourceColumn, low: int, high: int) -> Term:

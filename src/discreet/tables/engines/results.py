@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import BoundedSums, ExactSums, GroupScheme, OnceScheme
-from discreet.tables.data.types import (
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, GroupScheme, OnceScheme
+from discreet.tables.algebra.types import (
     DATE,
     MOMENT,
     NUMBER,

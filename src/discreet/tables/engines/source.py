@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import LINKED, ROW
-from discreet.tables.data.expr import Read
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
+from discreet.tables.algebra.engine import LINKED, ROW
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
 __all__ = [
     "MOST_DIGITS",

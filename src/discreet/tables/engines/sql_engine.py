@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import BoundedSums, Lookup, Relation, UnitSizes
+from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.sums import BoundedSums, Lookup, Relation, UnitSizes
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import EngineBase, ResultRows
 from discreet.tables.engines.dialect import Dialect

@@ -3,7 +3,7 @@
 
     pairs       u, k0 …, n, v0 …     for each unit and group: its rows, and its sum of each feature
     measured    k0 …, n, v0 …, r, m  pairs with the rows and groups of their unit, which make its
-                or w                 weight; under `NormScheme` and `MassScheme` the weight itself
+                or w                 weight; under schemes that measure units the weight itself
     answer      k0 …, s0 …           Σ w · v over the units of a group
 
 **Guarantee.** The weight of a unit is a function of its own pairs, and these of its own rows. All
@@ -16,11 +16,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import (
     BoundedSums,
     GroupScheme,
+    MarginScheme,
     MassScheme,
     NormScheme,
     OnceScheme,
@@ -29,9 +30,10 @@ from discreet.tables.data.sums import (
     Scheme,
     UnitSizes,
 )
-from discreet.tables.data.types import TEXT, WIDEST
+from discreet.tables.algebra.types import TEXT, WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.margins import margin_weights
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import Relations, select
 from discreet.tables.engines.results import cells_of, wanted_parts
@@ -41,6 +43,9 @@ from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, i
 from discreet.tables.engines.write import search_tree
 
 __all__ = ["Statements"]
+
+#: The schemes whose weights are made of more than the numbers of rows and groups of a unit.
+_MEASURED = NormScheme | MassScheme | MarginScheme
 
 
 class Statements:
@@ -116,7 +121,7 @@ class Statements:
         names = [*pairs.key_names, "n", *pairs.sum_names]
         if self.is_single(request.rows):
             return self._lone(request, source, names)
-        names += ["w"] if isinstance(request.scheme, NormScheme | MassScheme) else ["r", "m"]
+        names += ["w"] if isinstance(request.scheme, _MEASURED) else ["r", "m"]
         table = source.copy()
         table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
         known = self.units(request, source) if units is None else select([exp.Star()], units)
@@ -125,9 +130,11 @@ class Statements:
         return chosen.join(known.subquery("b", copy=False), on=same_unit, join_type="INNER", copy=False)
 
     def units(self, request: BoundedSums, source: exp.Table) -> exp.Select:
-        """u, w of `NormScheme` or `MassScheme`, or u, r, m: rows and groups of each unit, from a
+        """u, w of the schemes that measure units, or u, r, m: rows and groups of each unit, from a
         table of pairs.
         """
+        if isinstance(request.scheme, MarginScheme):
+            return margin_weights(self, request, source)
         if isinstance(request.scheme, NormScheme | MassScheme):
             made = self._norms if isinstance(request.scheme, NormScheme) else self._masses
             weight = name_term(self._made_weight(request.scheme), "w")
@@ -139,6 +146,8 @@ class Statements:
     def _lone(self, request: BoundedSums, source: exp.Table, names: list[str]) -> exp.Select:
         """The same where every row is a unit: r = m = 1, and T and Q are those of the row."""
         kept = [t.column(name) for name in names]
+        if isinstance(request.scheme, MarginScheme):
+            return select([*kept, name_term(t.number(request.scheme.fine), "w")], source)
         if not isinstance(request.scheme, NormScheme | MassScheme):
             return select([*kept, name_term(t.number(1), "r"), name_term(t.number(1), "m")], source)
         if isinstance(request.scheme, MassScheme):
@@ -182,7 +191,7 @@ class Statements:
     def weight(self, scheme: Scheme) -> Term:
         """w, from the column r (rows of the unit), m (groups) or w."""
         over = self.dialect.over
-        if isinstance(scheme, NormScheme | MassScheme):
+        if isinstance(scheme, _MEASURED):
             return t.column("w")
         if isinstance(scheme, RowScheme):
             few = t.binary(exp.LTE, t.column("r"), t.number(scheme.most))
@@ -338,11 +347,8 @@ def _keep_wanted(relations: Relations, request: BoundedSums, chosen: exp.Select)
     """
     for name, key, values in wanted_parts(request):
         try:
-            known = [
-                relations.writer().constant(cells_of(value), key.type)
-                for value in values
-                if value is not None
-            ]
+            cells = [cells_of(value) for value in values if value is not None]
+            known = relations.writer().members(cells, key.type)
         except RefusedQuestion:
             # A text that this engine cannot store: Python drops the groups that are not requested.
             continue

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from discreet.tables.data.frozen import Frozen
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.terms import Term
 

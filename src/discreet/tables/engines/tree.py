@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Expr, Read, leaves
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Expr, Read, leaves
+from discreet.tables.algebra.sums import (
     Linked,
     Lookup,
     Paired,

@@ -11,9 +11,17 @@ from __future__ import annotations
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import BoundedSums, GroupScheme, MassScheme, NormScheme, RowScheme, UnitSizes
-from discreet.tables.data.types import WIDEST
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import (
+    BoundedSums,
+    GroupScheme,
+    MarginScheme,
+    MassScheme,
+    NormScheme,
+    RowScheme,
+    UnitSizes,
+)
+from discreet.tables.algebra.types import WIDEST
 
 __all__ = ["HEAVIEST", "STEPS", "check_sizes", "check_sums", "is_narrow_product", "is_narrow_sum"]
 
@@ -41,13 +49,16 @@ def _most_of_one(request: BoundedSums, place: int) -> int:
     """What one unit adds to a coordinate, at most.
 
     RowScheme: w · n ≤ most · fine. NormScheme: w · ⌈|v| / cells⌉ ≤ most · fine, because one
-    coordinate is no longer than all. MassScheme: w · |v| ≤ most · fine.
+    coordinate is no longer than all. MassScheme: w · |v| ≤ most · fine. MarginScheme: w ≤ fine, and
+    |v| is what a unit's rows can add up to.
     """
     scheme = request.scheme
     if isinstance(scheme, RowScheme):
         return scheme.most * scheme.fine * max(request.features[place].type.reach, 1)
     if isinstance(scheme, MassScheme):
         return scheme.most * scheme.fine
+    if isinstance(scheme, MarginScheme):
+        return scheme.fine * max(request.features[place].type.reach, 1) * MOST_ROWS
     assert isinstance(scheme, NormScheme)
     return scheme.most * scheme.fine * scheme.cells[place]
 
@@ -60,8 +71,10 @@ def check_sums(request: BoundedSums) -> None:
         assert scheme.norm in {1, 2}
         assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
     assert not request.most_groups or (isinstance(scheme, RowScheme) and request.keys)
-    if not isinstance(scheme, RowScheme | NormScheme | MassScheme):
+    if not isinstance(scheme, RowScheme | NormScheme | MassScheme | MarginScheme):
         return
+    if isinstance(scheme, MarginScheme):
+        _check_margins(request, scheme)
     if isinstance(scheme, MassScheme):
         assert not request.present, "it measures features alone"
         assert scheme.most < HEAVIEST, "a coordinate is counted up to 2^62"
@@ -74,6 +87,8 @@ def check_sums(request: BoundedSums) -> None:
     most = max([_most_of_one(request, place) for place in range(len(request.features))], default=0)
     most = max(most, scheme.fine * request.present)
     sums = max([feature.type.reach for feature in request.features], default=0)
+    # Under `MarginScheme` a row has the weight `fine` at most, whatever else its unit has.
+    most = sums * scheme.fine if isinstance(scheme, MarginScheme) else most
     fits = scheme.most * scheme.fine <= WIDEST and max(most, sums) * MOST_ROWS <= _WIDE
     if not fits:
         raise RefusedQuestion(
@@ -82,6 +97,20 @@ def check_sums(request: BoundedSums) -> None:
             why="no engine adds up wider whole numbers, and one that wrapped round would give a wrong answer.",
             fix="narrow what is summed:  SUM(CLAMP(expression, 0, 1000000))",
         )
+
+
+def _check_margins(request: BoundedSums, scheme: MarginScheme) -> None:
+    assert not request.present, "it measures features alone"
+    assert len(scheme.steps) == len(request.features), "steps for every feature"
+    assert 0 < scheme.most < STEPS, "a coordinate is counted up to 2^31 steps"
+    assert scheme.rows * scheme.fine <= WIDEST
+    for margin in scheme.margins:
+        assert len(margin.cells) == len(request.features), "cells for every feature"
+        assert all(place < len(request.keys) for place in margin.keys)
+        # So |v| · steps and cells · 2^31 have 62 bits where |v| is as large as is told apart.
+        assert all(0 < cells < STEPS for cells in margin.cells)
+    # (2^31 + 2^20)² has 63 bits.
+    assert all(0 < steps <= 1 << 20 for steps in scheme.steps)
 
 
 def check_sizes(request: UnitSizes) -> None:

@@ -10,17 +10,17 @@ an expression is within ±2^62 by its type, and so are the terms made here on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatchmethod
 from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.data import expr as e
-from discreet.tables.data import strings
-from discreet.tables.data.curves import RealFunction
-from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
+from discreet.tables.algebra import expr as e
+from discreet.tables.algebra import strings
+from discreet.tables.algebra.curves import RealFunction
+from discreet.tables.algebra.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import Dialect
@@ -71,6 +71,16 @@ class Writer:
         if of.kind == TEXT:
             return self.dialect.literal(value)
         return t.truth(value) if of.kind == TRUTH else t.number(value)
+
+    def members(self, values: Iterable[Any], of: Type) -> list[Term]:
+        """Public values of a list, none of them NULL; an engine finds one type for all of it.
+
+        A cast of each number would take longer to write and read than the rows that it selects.
+        """
+        return [
+            exp.Literal.number(value) if of.kind not in {TEXT, TRUTH} else self.constant(value, of)
+            for value in values
+        ]
 
     @singledispatchmethod
     def write(self, expr: e.Expr) -> Term:
@@ -168,8 +178,7 @@ class Writer:
         of = self.write(expr.of)
         if not expr.values:
             return t.cases([(t.is_null(of), t.nothing("BOOLEAN"))], t.truth(False))
-        values = [self.constant(value, expr.of.type) for value in expr.values]
-        return exp.In(this=exp.Paren(this=of), expressions=values)
+        return exp.In(this=exp.Paren(this=of), expressions=self.members(expr.values, expr.of.type))
 
     @write.register
     def _like(self, expr: e.Like) -> Term:

@@ -29,10 +29,10 @@ from discreet.exact import exactly, float_above
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.engine import guard_engine
+from discreet.tables.algebra.sums import Private, Relation, UnitSizes
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.engine import guard_engine
-from discreet.tables.data.sums import Private, Relation, UnitSizes
 from discreet.tables.plan.groups import kept_rows
 
 __all__ = ["CapMechanism"]

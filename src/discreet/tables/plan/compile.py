@@ -12,8 +12,9 @@ sums, private choices, and the keys of groups that enough units share.
 
 Why it holds: compile.proof.md.
 
-What would break it: an engine that breaks the guarantee of `data/sums.py`; a public table or public
-bounds that were read off private rows; a unit column that does not identify the units to protect.
+What would break it: an engine that breaks the guarantee of `algebra/sums.py`; a public table or
+public bounds that were read off private rows; a unit column that does not identify the units to
+protect.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from discreet.errors import RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.expr import Expr, IsNull
+from discreet.tables.algebra.sums import BoundedSums, GroupKey, OnceScheme
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.expr import Expr, IsNull
-from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube import CubeStage, CubeStrategy, cube_answer
 from discreet.tables.plan.distinct import DistinctStrategy

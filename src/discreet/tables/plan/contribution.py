@@ -17,9 +17,9 @@ from fractions import Fraction
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.privacy.unit import Unit
+from discreet.tables.algebra.bounds import private_tables, stated_bound
+from discreet.tables.algebra.sums import Private, Relation
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.bounds import private_tables
-from discreet.tables.data.sums import Private, Relation
 
 __all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 
@@ -66,13 +66,13 @@ class Contribution:
             )
         private = [table.name for table in dataset.tables.values() if table.private]
         rows = rows or Private(private[0])
-        most = check.whole(at_most=cap if protect.at_most == "auto" else protect.row_bound(rows))
+        most = check.whole(at_most=cap if protect.at_most == "auto" else stated_bound(protect.at_most, rows))
         bound = cls(
             most,
             most,
             one_row_per_unit=False,
             unit=dataset.unit,
-            stated_groups=protect.group_bound(rows),
+            stated_groups=stated_bound(protect.groups, rows),
             tables=private_tables(rows) if len(private) > 1 else (),
         )
         return bound.with_rows(most)

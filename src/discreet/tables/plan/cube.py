@@ -12,7 +12,7 @@ Why it holds (compile.proof.md, §§ 11 and 12): rows of one unit have weights t
 `rows` (`RowScheme`), and the vector of a unit is longest where all of them lie in one cell, with
 the greatest values. `squared_sensitivity` is computed in fractions from the numbers that are drawn.
 
-What would break it: an engine that breaks the guarantee of `data/sums.py`; a key whose public
+What would break it: an engine that breaks the guarantee of `algebra/sums.py`; a key whose public
 values were read off private rows.
 """
 
@@ -33,6 +33,9 @@ from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, MarginScheme, RowScheme, sorted_groups
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.cube import CubeAnswer, CubeTables, long_answer
 from discreet.tables.answer.cube_shape import AxisKeys, CubeShape, TableKeys
@@ -40,9 +43,6 @@ from discreet.tables.answer.measured import Measured
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate, Key, Question, Workload, WorkloadAxis
 from discreet.tables.ask.released import column_names, grouping_column
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.sums import BoundedSums, ExactSums, RowScheme, sorted_groups
-from discreet.tables.data.types import Value
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube_noise import GaussianTables, LaplaceTables, NoiseOfTables
 from discreet.tables.plan.estimate import ColumnEstimate
@@ -53,6 +53,7 @@ from discreet.tables.plan.linear import (
     laplace_layout,
     requested_columns,
 )
+from discreet.tables.plan.margins import Moved, bounding_scheme
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
 from discreet.tables.plan.totals import undrawable_noise_error
 from discreet.tables.workloads.axes import Axis, interval_axis, tree_axis
@@ -233,17 +234,23 @@ def _distances(
     overlap apart. In features that exclude each other the two rows may have two of them: then the
     squares add up.
     """
+    if not contribution.replaces:
+        return _squared_lengths(features, contribution, fine)
     overlaps = (Fraction(least_overlap(layout)), Fraction(1))
     alone = {place for places in features.exclusive if len(places) == 1 for place in places}
     distances = []
     for place, (feature, reach) in enumerate(zip(features.features, features.reach, strict=True)):
         square = Fraction(reach) ** 2
-        if contribution.replaces:
-            ends = max(min(feature.type.low, 0), -reach), min(max(feature.type.high, 0), reach)
-            apart = (a * a + b * b - 2 * a * b * o for a in (0, *ends) for b in ends for o in overlaps)
-            square = max(*apart, square if place in alone else 2 * square)
+        ends = max(min(feature.type.low, 0), -reach), min(max(feature.type.high, 0), reach)
+        apart = (a * a + b * b - 2 * a * b * o for a in (0, *ends) for b in ends for o in overlaps)
+        square = max(*apart, square if place in alone else 2 * square)
         distances.append(square * (contribution.rows * fine) ** 2)
     return distances
+
+
+def _squared_lengths(features: FeatureLayout, contribution: Contribution, fine: int) -> list[Fraction]:
+    """The squares of what a unit with `rows` full rows in one cell adds to each feature."""
+    return [Fraction(reach * contribution.rows * fine) ** 2 for reach in features.reach]
 
 
 def _measurements(
@@ -292,8 +299,26 @@ class CubeStage:
     def sums(self) -> BoundedSums:
         """The exact sums that an engine makes for it, over all keys at once."""
         scope = self.strategy.scope
-        scheme = RowScheme(scope.contribution.rows, self.fine)
-        return BoundedSums(scope.rows, scope.keys, tuple(self.features.features), scheme)
+        return BoundedSums(scope.rows, scope.keys, tuple(self.features.features), self._scheme())
+
+    def _scheme(self) -> RowScheme | MarginScheme:
+        """How the rows of a unit are weighed: by their number, and by its tables if that is more."""
+        contribution = self.strategy.scope.contribution
+        if not isinstance(self.noise, GaussianTables):
+            return RowScheme(contribution.rows, self.fine)
+        measurements = self.noise.measurements
+        moved = _distances(self.features, self.strategy.layout, contribution, self.fine)
+        alone = _squared_lengths(self.features, contribution, self.fine)
+        return bounding_scheme(
+            self.features,
+            measurements,
+            contribution,
+            Moved(
+                squared_sensitivity(measurements, moved, self.features.exclusive),
+                squared_sensitivity(measurements, alone, self.features.exclusive),
+            ),
+            self.fine,
+        )
 
     # --- drawing -----------------------------------------------------------------------------------
 

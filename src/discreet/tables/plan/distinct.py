@@ -18,8 +18,8 @@ from discreet import privacy
 from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.sums import BoundedSums, GroupScheme, OnceScheme
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.sums import BoundedSums, GroupScheme, OnceScheme
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import ColumnMoments

@@ -22,10 +22,10 @@ from discreet import privacy
 from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.engine import Engine
+from discreet.tables.algebra.expr import IsNull, Not
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, Filtered, GroupKey, GroupScheme
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine
-from discreet.tables.data.expr import IsNull, Not
-from discreet.tables.data.sums import BoundedSums, ExactSums, Filtered, GroupKey, GroupScheme
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import ColumnMoments

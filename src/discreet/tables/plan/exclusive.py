@@ -10,7 +10,7 @@ same expression name the values that it may have, as a set or an interval; the e
 value in a row. If the two have no value in common, both cannot be TRUE (compile.proof.md, § 2).
 
 What would break it: an engine that evaluates one expression twice in a row with two results, or
-finds two different texts equal. Both are excluded by `data/sums.py` and `engines/dialect.py`.
+finds two different texts equal. Both are excluded by `algebra/sums.py` and `engines/dialect.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.tables.data.expr import Case, Compare, Constant, Expr, IsIn, IsNull, Logic, Not, Read
-from discreet.tables.data.types import Value
+from discreet.tables.algebra.expr import Case, Compare, Constant, Expr, IsIn, IsNull, Logic, Not, Read
+from discreet.tables.algebra.types import Value
 
 __all__ = ["are_exclusive", "exclusive_sets", "row_condition"]
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from discreet.errors import DiscreetError
 from discreet.mechanisms.mechanism import CONFIDENCE
+from discreet.tables.algebra.expr import leaves
 from discreet.tables.answer.answer import Answer
-from discreet.tables.data.expr import leaves
 from discreet.tables.plan.compile import TableMechanism
 from discreet.tables.plan.spend import Spend
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Expr, IsIn, IsNull, Logic
+from discreet.tables.algebra.sums import Filtered, GroupKey, Relation, sorted_groups
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, Value, days, micros
 from discreet.tables.ask.question import Key, Question
-from discreet.tables.data.expr import Expr, IsIn, IsNull, Logic
-from discreet.tables.data.sums import Filtered, GroupKey, Relation, sorted_groups
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, Value, days, micros
 
 __all__ = ["is_one_of", "kept_rows", "public_groups"]
 

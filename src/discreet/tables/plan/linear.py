@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Arithmetic, Case, Constant, Expr, IsNull, Quotient
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.expr import Arithmetic, Case, Constant, Expr, IsNull, Quotient
-from discreet.tables.data.types import NUMBER, Type
 from discreet.tables.plan.exclusive import exclusive_sets, row_condition
 from discreet.tables.plan.intervals import LinearForm, combine_forms
 

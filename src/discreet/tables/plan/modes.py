@@ -22,11 +22,11 @@ from discreet import noise, privacy
 from discreet.errors import RefusedQuestion
 from discreet.exact import exactly, float_below
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.sums import BoundedSums, Filtered, GroupKey, RowScheme
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
-from discreet.tables.data.types import Value
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope

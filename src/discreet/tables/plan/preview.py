@@ -21,9 +21,9 @@ from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
 from discreet.privacy.wire import from_json, read_list, read_text, read_texts, read_versioned, write_versioned
+from discreet.tables.algebra.sums import MassScheme, NormScheme
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.ask.question import Aggregate, Question
-from discreet.tables.data.sums import MassScheme, NormScheme
-from discreet.tables.data.types import TEXT
 from discreet.tables.plan.cube import CubeStage
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals

@@ -34,12 +34,12 @@ from discreet.exact import exactly, float_below
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
+from discreet.tables.algebra.sums import BoundedSums, Filtered, GroupKey, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type, Value, python_value
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
-from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
-from discreet.tables.data.types import NUMBER, Type, Value, python_value
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope

@@ -49,11 +49,11 @@ from discreet.mechanisms.distributions import (
 )
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.engine import Engine, Integers, selected_groups
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import BoundedSums, GroupKey, GroupScheme, RowScheme, sorted_groups
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, Integers, selected_groups
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, RowScheme, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector

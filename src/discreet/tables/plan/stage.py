@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Protocol
 
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.algebra.engine import Engine
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import GroupKey, Relation
 from discreet.tables.answer.answer import Noisy
-from discreet.tables.data.engine import Engine
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import GroupKey, Relation
 from discreet.tables.plan.contribution import Contribution
 
 __all__ = ["FINE", "ColumnDescription", "QueryScope", "Stage", "Strategy"]

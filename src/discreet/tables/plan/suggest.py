@@ -36,13 +36,14 @@ from discreet.exact import exactly, float_above, float_below
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.algebra.bounds import stated_bound
+from discreet.tables.algebra.engine import ROW, guard_engine
+from discreet.tables.algebra.expr import Bucket, Read
+from discreet.tables.algebra.sums import BoundedSums, PerUnit, RowScheme, UnitAggregate, UnitSizes
+from discreet.tables.algebra.types import NUMBER, WIDEST, Type
 from discreet.tables.ask.columns import column_of, rows_of, unbounded_column
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Table
-from discreet.tables.data.engine import ROW, guard_engine
-from discreet.tables.data.expr import Bucket, Read
-from discreet.tables.data.sums import BoundedSums, PerUnit, RowScheme, UnitAggregate, UnitSizes
-from discreet.tables.data.types import NUMBER, WIDEST, Type
 from discreet.tables.plan.cap import EDGES
 from discreet.tables.plan.linear import whole
 
@@ -242,7 +243,7 @@ def _least_loss(units: Sequence[int], sizes: Sequence[int], noise: float) -> int
 
 def _rows_beyond(units: Sequence[int], dataset: Dataset, table: Table) -> float | None:
     """The share of rows beyond the declared at_most; a unit counts with the middle of its bin."""
-    bound = dataset.protect.row_bound(rows_of(table, dataset.tables))
+    bound = stated_bound(dataset.protect.at_most, rows_of(table, dataset.tables))
     if bound is None or not any(units):
         return None
     lows = (1, *(edge + 1 for edge in EDGES))

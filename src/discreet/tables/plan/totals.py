@@ -31,11 +31,11 @@ from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.expr import Arithmetic, Constant, Expr
+from discreet.tables.algebra.sums import BoundedSums, ExactSums, GroupKey, MassScheme, NormScheme, RowScheme
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.expr import Arithmetic, Constant, Expr
-from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, MassScheme, NormScheme, RowScheme
 from discreet.tables.plan.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import LinearForm, NoiseVector

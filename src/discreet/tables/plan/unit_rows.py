@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from math import prod
 
-from discreet.tables.data.expr import Compare, Constant, Expr, Logic, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.expr import Compare, Constant, Expr, Logic, Read
+from discreet.tables.algebra.sums import (
     Filtered,
     Paired,
     PerUnit,
@@ -21,7 +21,7 @@ from discreet.tables.data.sums import (
     Windowed,
     WindowFunction,
 )
-from discreet.tables.data.types import TRUTH, Type
+from discreet.tables.algebra.types import TRUTH, Type
 
 __all__ = ["unit_rows"]
 

@@ -4,8 +4,8 @@
 **Guarantee.** Whether a row is kept depends on rows of the same unit alone, and on none that is
 later. So later rows change no sum of an earlier period, and every unit keeps within its bound.
 
-Why it holds: window functions see the rows of one unit (`data/sums.py`); a rank by time counts the
-rows that are not later; rows of equal time are in one period (participation.proof.md, § 4).
+Why it holds: window functions see the rows of one unit (`algebra/sums.py`); a rank by time counts
+the rows that are not later; rows of equal time are in one period (participation.proof.md, § 4).
 
 What would break it: rows of a period that is over which are changed later. `Session` compares a
 digest of the sums of every period, and refuses to go on.
@@ -18,12 +18,9 @@ from dataclasses import dataclass
 
 from discreet.errors import RefusedQuestion
 from discreet.streams.participation import Participation
-from discreet.tables.ask.columns import bounded_column, similar_names
-from discreet.tables.ask.question import Question
-from discreet.tables.ask.start import Dataset
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.expr import Arithmetic, AsDate, Bucket, Case, Compare, Expr, IsNull, Read
-from discreet.tables.data.sums import (
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.expr import Arithmetic, AsDate, Bucket, Case, Compare, Expr, IsNull, Read
+from discreet.tables.algebra.sums import (
     BoundedSums,
     Filtered,
     Lookup,
@@ -33,7 +30,10 @@ from discreet.tables.data.sums import (
     Windowed,
     WindowFunction,
 )
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, Type, days
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, Type, days
+from discreet.tables.ask.columns import bounded_column, similar_names
+from discreet.tables.ask.question import Question
+from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.groups import kept_rows
 from discreet.tables.plan.linear import whole
 from discreet.tables.streams.calendar import Calendar

@@ -17,8 +17,8 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.streams.factor import check_periods
-from discreet.tables.data import civil
-from discreet.tables.data.types import days
+from discreet.tables.algebra import civil
+from discreet.tables.algebra.types import days
 
 __all__ = ["EVERY", "Calendar", "first_day_of"]
 

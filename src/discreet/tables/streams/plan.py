@@ -34,10 +34,10 @@ from discreet.streams.choice import best_factor
 from discreet.streams.decoding import weights_of_range
 from discreet.streams.factor import Factor, independent
 from discreet.streams.participation import Participation
+from discreet.tables.algebra.engine import ROW
+from discreet.tables.algebra.sums import BoundedSums, GroupKey
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.engine import ROW
-from discreet.tables.data.sums import BoundedSums, GroupKey
 from discreet.tables.plan.contribution import ROOT_TWO, Contribution
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.groups import kept_rows, public_groups

@@ -20,10 +20,10 @@ import numpy as np
 
 from discreet import check
 from discreet.streams.decoding import simultaneous_beta, weights_of_range
+from discreet.tables.algebra.sums import GroupKey, sorted_groups
 from discreet.tables.answer.answer import Answer
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
-from discreet.tables.data.sums import GroupKey, sorted_groups
 from discreet.tables.streams.plan import StreamPlan
 from discreet.tables.streams.row import StreamRow, appearances
 

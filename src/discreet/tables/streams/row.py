@@ -4,7 +4,7 @@
 **Guarantee.** A row is a function of the kept rows of data up to its period, and of fresh noise.
 The digest says nothing to whoever does not have the secret, nor do all digests together.
 
-Why it holds: sums are exact whole numbers (`data/sums.py`), the noise is drawn after all of them
+Why it holds: sums are exact whole numbers (`algebra/sums.py`), the noise is drawn after all of them
 are known, and the digest is HMAC-SHA-256 under a random secret of the stream, of the period with
 its sums: no two rows have the same input, so equal sums do not show. What would break it: a secret
 that is published, with which guesses of the sums can be tested; one secret for two streams.
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.sums import ExactSums, GroupKey, sorted_groups
 from discreet.tables.answer.frames import plain_value, value_of
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.sums import ExactSums, GroupKey, sorted_groups
 from discreet.tables.streams.plan import StreamPlan
 
 __all__ = ["PeriodSums", "StreamRow", "appearances", "digest_of_sums", "draw_row", "sums_by_period"]

@@ -18,10 +18,10 @@ from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistr
 from discreet.privacy.guarantee import Guarantee
 from discreet.streams.factor import Factor
 from discreet.streams.participation import Participation
+from discreet.tables.algebra.sums import GroupKey
 from discreet.tables.answer.frames import plain_value
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.start import Dataset
-from discreet.tables.data.sums import GroupKey
 from discreet.tables.plan.groups import public_groups
 from discreet.tables.streams.bounded import stream_rows
 from discreet.tables.streams.calendar import Calendar

@@ -27,15 +27,15 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.algebra.expr import Bucket, Expr, Read
+from discreet.tables.algebra.sums import Relation
+from discreet.tables.algebra.types import DATE, MOMENT, TRUTH, Type, Value, days, micros, python_value
 from discreet.tables.ask.columns import bounded_column, cell_of, exact_number, similar_names, unbounded_column
 from discreet.tables.ask.conditions import conditions_of, needed_columns
 from discreet.tables.ask.domain import Facts
 from discreet.tables.ask.query import Query
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.expr import Bucket, Expr, Read
-from discreet.tables.data.sums import Relation
-from discreet.tables.data.types import DATE, MOMENT, TRUTH, Type, Value, days, micros, python_value
 from discreet.tables.plan.groups import is_one_of
 
 __all__ = ["Bins", "CopiedColumn", "choose_columns"]

@@ -29,10 +29,10 @@ from discreet.errors import BadDescription, BadParameter
 from discreet.json_types import JsonObject
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
+from discreet.tables.algebra.types import Value
 from discreet.tables.answer import frames
 from discreet.tables.answer.answer import LedgerReceipt
 from discreet.tables.answer.noisy import CONFIDENCE
-from discreet.tables.data.types import Value
 from discreet.tables.synthetic.columns import CopiedColumn
 from discreet.tables.synthetic.mixture import Mixture
 from discreet.tables.synthetic.released import ReleasedCounts

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.tables.data.engine import Engine, guard_engine
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import BoundedSums, Filtered, Relation, RowScheme
-from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.algebra.engine import Engine, guard_engine
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.sums import BoundedSums, Filtered, Relation, RowScheme
+from discreet.tables.algebra.types import NUMBER, Type
 from discreet.tables.synthetic.columns import CopiedColumn
 from discreet.tables.workloads.measurement import SparseTable
 from discreet.tables.workloads.residuals import KeySet

@@ -15,6 +15,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Expr, Read, all_parts
+from discreet.tables.algebra.strings import LONGEST, Length
 from discreet.tables.ask import build
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Aggregate
@@ -24,8 +26,6 @@ from discreet.tables.ask.sql.literals import literal_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.selected import SelectedRows, optional_unit_error
-from discreet.tables.data.expr import Expr, Read, all_parts
-from discreet.tables.data.strings import LONGEST, Length
 
 __all__ = [
     "QUANTILES",

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from discreet.tables.algebra.civil import DATE_PARTS
 from discreet.tables.ask import build, compare, dates
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
-from discreet.tables.data.civil import DATE_PARTS
 from discreet.tables.data.rules import closest
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from discreet.tables.algebra.types import NUMBER
 from discreet.tables.ask import build, compare, curves, strings
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.columns import exact_number, similar_names
 from discreet.tables.ask.sql.dates import DATE_FORMS, DATE_FUNCTIONS
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
-from discreet.tables.data.types import NUMBER
 
 if TYPE_CHECKING:
     from discreet.tables.ask.sql.scalar import Scalar

@@ -19,6 +19,9 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.sums import Filtered, Lookup, Paired, Relation
+from discreet.tables.algebra.types import NUMBER
 from discreet.tables.ask import columns
 from discreet.tables.ask.build import logic, on_grid
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
@@ -26,9 +29,6 @@ from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import ColumnRef, FromItem, NameScope
 from discreet.tables.ask.sql.selected import Known, SelectedRows, filter_rows
 from discreet.tables.data.dataset import Table
-from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
-from discreet.tables.data.types import NUMBER
 
 __all__ = ["JoinClause", "is_comma", "join_rows", "pairs_of", "same_kind"]
 

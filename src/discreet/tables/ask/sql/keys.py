@@ -14,6 +14,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Constant, Expr, Read
+from discreet.tables.algebra.types import NUMBER
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.domain import Facts, domain, joint_domain, shared_parts
@@ -21,8 +23,6 @@ from discreet.tables.ask.question import Key
 from discreet.tables.ask.sql.refuse import node_text, question_error
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.selected import SelectedRows
-from discreet.tables.data.expr import Constant, Expr, Read
-from discreet.tables.data.types import NUMBER
 
 __all__ = ["combinations", "key", "key_expression"]
 

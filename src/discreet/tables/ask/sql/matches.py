@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from discreet.tables.algebra.sums import Paired
 from discreet.tables.ask import build
 from discreet.tables.ask.build import logic
 from discreet.tables.ask.sql.joins import pairs_of, same_kind
@@ -20,7 +21,6 @@ from discreet.tables.ask.sql.scalar import Scalar, list_fix
 from discreet.tables.ask.sql.scope import ColumnRef, NameScope
 from discreet.tables.ask.sql.selected import SelectedRows
 from discreet.tables.ask.sql.stacked import QueryRows, project
-from discreet.tables.data.sums import Paired
 
 __all__ = ["MatchCondition", "keep_matched", "match_condition", "other_people_error"]
 

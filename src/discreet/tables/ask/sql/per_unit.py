@@ -18,6 +18,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.tables.algebra.bounds import stated_bound
+from discreet.tables.algebra.engine import LINKED
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import PerUnit, UnitAggregate
+from discreet.tables.algebra.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.ask import build
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.sql.aggregates import is_aggregate
@@ -33,10 +38,6 @@ from discreet.tables.ask.sql.selected import (
 )
 from discreet.tables.ask.sql.stacked import QueryRows
 from discreet.tables.data.dataset import Column
-from discreet.tables.data.engine import LINKED
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import PerUnit, UnitAggregate
-from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 
 __all__ = ["aggregate_column", "group_by_unit", "is_grouped", "most_rows_of", "quoted_column"]
 
@@ -315,7 +316,7 @@ def _sum_column(of: Expr, row_bound: int | None) -> Column:
 
 def most_rows_of(rows: SelectedRows) -> int | None:
     """The number of rows that a unit contributes at most; None if it is chosen privately."""
-    return rows.scope.dataset.protect.row_bound(rows.relation)
+    return stated_bound(rows.scope.dataset.protect.at_most, rows.relation)
 
 
 def quoted_column(name: str, table: str) -> exp.Expression:

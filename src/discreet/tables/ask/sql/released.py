@@ -17,6 +17,8 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.algebra.expr import Constant
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, python_value
 from discreet.tables.ask.build import kind_of
 from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.question import Key
@@ -35,8 +37,6 @@ from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, r
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.statistics import is_statistic, statistic
-from discreet.tables.data.expr import Constant
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, python_value
 
 __all__ = ["PostProcessor", "TypedExpression"]
 

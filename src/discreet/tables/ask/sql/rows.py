@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FROM, JOIN and WHERE: the rows that a question is about.
 
-**Guarantee.** The relation uses only the operators of `data/sums.py`, each of which acts on the
+**Guarantee.** The relation uses only the operators of `algebra/sums.py`, each of which acts on the
 rows of one unit and on public tables. A query inside FROM renames, computes and filters; groups and
 numbers the rows of one unit (`per_unit.py`, `windows.py`); or puts relations below each other
 (`stacked.py`). So adding or removing a unit changes the rows of that unit and of no other.

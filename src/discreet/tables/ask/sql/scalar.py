@@ -15,6 +15,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Constant, Expr, IsNull, Read
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 from discreet.tables.ask import build, columns, compare, dates, strings
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql import dates as sql_dates
@@ -28,8 +30,6 @@ from discreet.tables.ask.sql.refuse import (
     with_own_column,
 )
 from discreet.tables.ask.sql.scope import ColumnRef, NameScope
-from discreet.tables.data.expr import Constant, Expr, IsNull, Read
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
 __all__ = ["Scalar", "conjuncts", "list_fix"]
 

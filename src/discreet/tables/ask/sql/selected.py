@@ -16,6 +16,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from discreet.tables.algebra.engine import LINKED, ROW
+from discreet.tables.algebra.expr import Compare, Constant, Expr, IsIn, Read
+from discreet.tables.algebra.sums import Filtered, Relation
+from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, python_value
 from discreet.tables.ask import build
 from discreet.tables.ask.build import logic
 from discreet.tables.ask.conditions import conditions_of
@@ -25,10 +29,6 @@ from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import NameScope
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Table
-from discreet.tables.data.engine import LINKED, ROW
-from discreet.tables.data.expr import Compare, Constant, Expr, IsIn, Read
-from discreet.tables.data.sums import Filtered, Relation
-from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, python_value
 
 __all__ = [
     "Known",

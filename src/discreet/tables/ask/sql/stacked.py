@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Expr, align
+from discreet.tables.algebra.sums import Stacked
+from discreet.tables.algebra.types import NUMBER
 from discreet.tables.ask import build
 from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import FromItem, NameScope
 from discreet.tables.ask.sql.selected import MadeColumn, SelectedRows, made_column, typed_column
 from discreet.tables.data.dataset import Column
-from discreet.tables.data.expr import Expr, align
-from discreet.tables.data.sums import Stacked
-from discreet.tables.data.types import NUMBER
 
 __all__ = ["QueryRows", "project", "stack"]
 

@@ -24,6 +24,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.tables.algebra.expr import Expr, IsNull, Not
+from discreet.tables.algebra.types import NUMBER, TRUTH
 from discreet.tables.ask import build, curves
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
@@ -36,8 +38,6 @@ from discreet.tables.ask.sql.aggregates import (
 )
 from discreet.tables.ask.sql.refuse import node_text, question_error
 from discreet.tables.ask.sql.scalar import Scalar
-from discreet.tables.data.expr import Expr, IsNull, Not
-from discreet.tables.data.types import NUMBER, TRUTH
 
 __all__ = ["is_statistic", "statistic"]
 

@@ -15,6 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from discreet.tables.algebra.engine import LINKED
+from discreet.tables.algebra.expr import Expr
+from discreet.tables.algebra.sums import Windowed, WindowFunction
+from discreet.tables.algebra.types import TEXT
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.per_unit import aggregate_column, most_rows_of, quoted_column
@@ -23,10 +27,6 @@ from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.scope import FromItem, NameScope
 from discreet.tables.ask.sql.selected import SelectedRows, filter_rows, made_column
 from discreet.tables.data.dataset import Column
-from discreet.tables.data.engine import LINKED
-from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import Windowed, WindowFunction
-from discreet.tables.data.types import TEXT
 
 __all__ = ["has_windows", "with_windows"]
 

@@ -38,6 +38,10 @@ ENDINGS = (".parquet", ".pq")
 _OTHER = "CAST(NULL AS BLOB)"
 #: The key under which Arrow stores its own types in a footer.
 _NOTE = b"ARROW:schema"
+#: The bytes of the whole numbers in which a file may keep a decimal.
+_BYTES = {"INT32": 4, "INT64": 8}
+#: The bytes in which DuckDB holds a decimal, by the most digits that they hold.
+_DUCKDB_BYTES = {4: 2, 9: 4, 18: 8, 38: 16}
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Parquet:
     sources: tuple[Any, ...]  # a path, or the bytes to read instead
     schema: Any
     folders: Mapping[str, str] = field(default_factory=dict)  # with their kinds in the description
+    decimals: frozenset[str] = frozenset()  # those that DuckDB holds as the files do
 
     @classmethod
     def of(cls, paths: Sequence[Path], wanted: Mapping[str, str] | None = None) -> Parquet:
@@ -64,7 +69,8 @@ class Parquet:
         folders = {
             name: kind for name, kind in missing.items() if all(_is_below(path, name) for path in paths)
         }
-        return cls(tuple(paths), tuple(sources), schema, folders)
+        decimals = [_decimals_of(source) for source in sources]
+        return cls(tuple(paths), tuple(sources), schema, folders, frozenset.intersection(*decimals))
 
     def dataset(self) -> Any:
         """The usable columns, as an Arrow data set of bytes and numbers."""
@@ -156,6 +162,8 @@ class Parquet:
                 terms[column.name] = f"DECODE(ENCODE({term}))"
             elif pa.types.is_timestamp(kind) and kind.unit == "us":
                 terms[column.name] = _near_moment(term, kind)
+            elif column.name in self.decimals:
+                terms[column.name] = _decimal(column.name, kind)
             else:
                 return None
         return None if self.folders else terms
@@ -192,15 +200,34 @@ def _source(path: Path) -> Any:
     return pa.py_buffer(content)
 
 
+def _stored_schema(source: Any) -> Any:
+    """The schema that Parquet itself declares, without the types that Arrow noted."""
+    pa, parquet = library("pyarrow"), library("pyarrow.parquet")
+    return parquet.read_metadata(pa.BufferReader(source) if isinstance(source, pa.Buffer) else source).schema
+
+
+def _leaves(declared: Any) -> list[Any]:
+    """The columns of a schema, as they are stored."""
+    return [declared.column(place) for place in range(len(declared.names))]
+
+
+def _decimals_of(source: Any) -> frozenset[str]:
+    """The decimals that take no more bytes in a file than in DuckDB, so that none is narrowed."""
+    fits, fits_not = set[str](), set[str]()
+    for leaf in _leaves(_stored_schema(source)):
+        size = _BYTES.get(leaf.physical_type, leaf.length)
+        most = next((held for digits, held in _DUCKDB_BYTES.items() if leaf.precision <= digits), 0)
+        is_fitting = leaf.logical_type.type == "DECIMAL" and 0 < size <= most
+        (fits if is_fitting else fits_not).add(leaf.path)
+    return frozenset(fits - fits_not)
+
+
 def _footer(source: Any, path: Path) -> Any:
     """The columns of a file and their types; a decimal of variable length has no supported type."""
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     noted = parquet.read_metadata(path).schema.to_arrow_schema()
-    declared = parquet.read_metadata(
-        pa.BufferReader(source) if isinstance(source, pa.Buffer) else source
-    ).schema
-    leaves = [declared.column(place) for place in range(len(declared.names))]
-    long = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
+    declared = _stored_schema(source)
+    long = {leaf.path for leaf in _leaves(declared) if leaf.physical_type == "BYTE_ARRAY"}
     fields = []
     for column, note in zip(declared.to_arrow_schema(), noted, strict=True):
         is_odd = kind_of(note.type) == "other" or (column.name in long and pa.types.is_decimal(column.type))

@@ -28,8 +28,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from discreet.errors import MissingExtra
+from discreet.tables.algebra.types import days, micros
 from discreet.tables.data import rules
-from discreet.tables.data.types import days, micros
 
 __all__ = [
     "FIRST",

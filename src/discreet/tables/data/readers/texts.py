@@ -19,11 +19,11 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.paths import files
+from discreet.tables.algebra.types import days, micros
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.readers import casts, lines, parquet, schema, sqlite
 from discreet.tables.data.readers.sound import sanitize, sanitize_column
-from discreet.tables.data.types import days, micros
 
 __all__ = ["from_arrow_files", "from_pandas", "from_path", "from_sqlite", "from_text_files"]
 
