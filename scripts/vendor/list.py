@@ -17,10 +17,16 @@ HEAD = "# Written by scripts/vendor.sh; do not edit. A test compares the digests
 
 def describe(file: Path, packages: list[str], work: Path) -> str:
     """The entry of a file."""
-    lines = [f'\n["{file.name}"]', f'sha256 = "{hashlib.sha256(file.read_bytes()).hexdigest()}"', "packages = ["]
+    lines = [
+        f'\n["{file.name}"]',
+        f'sha256 = "{hashlib.sha256(file.read_bytes()).hexdigest()}"',
+        "packages = [",
+    ]
     for name in sorted(packages):
         about = json.loads((work / "node_modules" / name / "package.json").read_text(encoding="utf-8"))
-        lines.append(f'  {{ name = "{name}", version = "{about["version"]}", licence = "{about["license"]}" }},')
+        lines.append(
+            f'  {{ name = "{name}", version = "{about["version"]}", licence = "{about["license"]}" }},'
+        )
     return "\n".join([*lines, "]\n"])
 
 

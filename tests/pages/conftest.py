@@ -7,6 +7,7 @@ It runs in a thread, and draws in the engine process that every server has. One 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import socket
@@ -25,18 +26,21 @@ pytest.importorskip("fastapi")
 pytest.importorskip("jinja2")
 
 from discreet.server.app import make_app, make_services  # noqa: E402 - after what it needs was found
-from discreet.server.config import config_of  # noqa: E402
+from discreet.server.config import RateSettings, ShowingSettings, config_of  # noqa: E402
 from discreet.server.services import Services  # noqa: E402
 
 #: What must never become a part of a page.
 EVIL = "<script>alert('x')</script>"
+#: Set to make the pictures of the documentation anew, with a ward of a better name.
+PICTURES = os.environ.get("DISCREET_PICTURES") == "1"
 #: A name of a ward, in the data and in their description.
-EVIL_WARD = "<b id=evil>W</b>"
+EVIL_WARD = "C" if PICTURES else "<b id=evil>W</b>"
+EPSILON = 3.0 if PICTURES else 60.0
 DESCRIPTION = f"""
 [dataset]
 source = "visits.parquet"
 name = "visits"
-version = "{EVIL}"
+version = "{2026 if PICTURES else EVIL}"
 unit = "patient_id"
 word = "patient"
 
@@ -44,7 +48,7 @@ word = "patient"
 rows_per_unit = 1
 
 [budget]
-epsilon = 60.0
+epsilon = {EPSILON}
 delta = 1e-6
 
 [columns.patient_id]
@@ -53,7 +57,7 @@ type = "integer"
 [columns.ward]
 type = "text"
 values = ["A", "B", "{EVIL_WARD}"]
-source = "{EVIL}"
+source = "{"the hospital" if PICTURES else EVIL}"
 
 [columns.age]
 type = "integer"
@@ -90,12 +94,18 @@ class Browser(httpx.Client):
     def __init__(self, address: str) -> None:
         super().__init__(base_url=address, timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
 
-    def submit(self, page: str, action: str, *, headers: dict[str, str] | None = None, **fields: object) -> httpx.Response:
+    def submit(
+        self, page: str, action: str, *, headers: dict[str, str] | None = None, **fields: object
+    ) -> httpx.Response:
         """Open a page, and send a form of it."""
         opened = self.get(page)
         token = re.search(r'name="csrf" value="([^"]*)"', opened.text)
         assert token is not None, opened.text
-        origin = {"Origin": str(self.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin", **(headers or {})}
+        origin = {
+            "Origin": str(self.base_url).rstrip("/"),
+            "Sec-Fetch-Site": "same-origin",
+            **(headers or {}),
+        }
         return self.post(action, data={"csrf": token[1], **fields}, headers=origin)
 
 
@@ -122,11 +132,19 @@ def serve(folder: Path, **settings: object) -> Iterator[Site]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     config = config_of(folder / "visits.toml", state=folder / "state", port=port)
-    config = replace(config, datasets=(replace(config.datasets[0], **{"seats": 4, **settings}),))
+    # Answers come at 20 ms, 40 ms, …: the schedule is that of a server, and the tests are quick.
+    config = replace(
+        config,
+        datasets=(replace(config.datasets[0], **{"seats": 4, **settings}),),
+        showing=ShowingSettings(tick=0.02),
+        rates=RateSettings(1e6, 1e6, 4),
+    )
     services = make_services(config)
     site = Site(f"http://127.0.0.1:{port}", services)
     for name, roles in PEOPLE.items():
-        person = services.store.add_person(f"{name.title()} {EVIL}" if name == "bo" else name.title())
+        person = services.store.add_person(
+            f"{name.title()} {EVIL}" if name == "bo" and not PICTURES else name.title()
+        )
         site.people[name] = person.id
         for role in roles:
             services.store.grant(person.id, "visits", role)

@@ -6,7 +6,6 @@ Skipped where Playwright or Chromium is missing: `scripts/chromium.sh` installs 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,9 +16,11 @@ import pytest
 
 from tests.chance import no_chance
 from tests.house.project import DOCS
-from tests.pages.conftest import EVIL_WARD, Site
+from tests.pages.conftest import EVIL_WARD, PICTURES, Site
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'discreet[dev]'")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="needs Playwright: pip install 'discreet[dev]'"
+)
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     no_chance("the server draws in a process of its own, and no number is compared"),
@@ -41,8 +42,6 @@ QUIET = [
     "--no-first-run",
 ]
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-#: Set to make the pictures of the documentation anew.
-PICTURES = os.environ.get("DISCREET_PICTURES") == "1"
 GROUPS = "SELECT ward, AVG(age), COUNT(*) FROM visits GROUP BY ward"
 Open = Callable[..., "playwright.Page"]
 
@@ -121,13 +120,19 @@ CONTRAST = """node => {
 def faults(page: playwright.Page) -> list[str]:
     """What axe finds, and what it cannot decide, but for the text of drawings, which is decided here."""
     page.evaluate(AXE)
-    found = page.evaluate("tags => axe.run(document, {runOnly: tags, resultTypes: ['violations', 'incomplete']})", WCAG)
+    found = page.evaluate(
+        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations', 'incomplete']})", WCAG
+    )
     return [
         f"{kind} {rule['id']}: {node['html'][:120]}"
         for kind in ("violations", "incomplete")
         for rule in found[kind]
         for node in rule["nodes"]
-        if not (kind == "incomplete" and rule["id"] == "color-contrast" and _is_legible_drawing(page, node["target"][0]))
+        if not (
+            kind == "incomplete"
+            and rule["id"] == "color-contrast"
+            and _is_legible_drawing(page, node["target"][0])
+        )
     ]
 
 
@@ -354,8 +359,12 @@ def test_the_pages_of_the_documentation_look_as_they_do_there(open_page):
 
 def test_a_fault_is_found(open_page):
     page = open_page("ana", f"{D}/answers", bypass_csp=True)
-    page.evaluate("document.querySelector('h1').outerHTML = '<h1><img src=\"data:,\"></h1><p style=\"color: #aaa\">pale</p>'")
+    page.evaluate(
+        "document.querySelector('h1').outerHTML = '<h1><img src=\"data:,\"></h1><p style=\"color: #aaa\">pale</p>'"
+    )
     assert {re.match(r"\w+ ([\w-]+)", fault)[1] for fault in faults(page)} >= {"image-alt", "color-contrast"}
-    page.evaluate("document.querySelector('main').style.width = '2000px'; document.querySelector('main').style.maxWidth = 'none'")
+    page.evaluate(
+        "document.querySelector('main').style.width = '2000px'; document.querySelector('main').style.maxWidth = 'none'"
+    )
     assert overflow(page) > 0
     assert urlsplit(page.url).path == f"{D}/answers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ def percentages(svg):
 
 def test_a_bar_ends_at_its_value_and_the_line_at_its_interval():
     (chart,) = answer_charts(answer([50, 100], [40, 90], [60, 110], nonnegative=True))
-    root = ElementTree.fromstring(chart.svg)
+    root = ET.fromstring(chart.svg)
     bars = [float(bar.get("width").rstrip("%")) for bar in root.iter(f"{SVG}rect")]
     lines = [line for group in root.iter(f"{SVG}g") for line in group]
     first, second = lines[0], lines[3]
@@ -51,7 +51,7 @@ def test_texts_are_escaped_everywhere():
     evil = answer([1], [0], [2], groups=[(EVIL,)], text=EVIL)
     (chart,) = answer_charts(Answer.of(keys=[EVIL], groups=evil.groups, columns=evil.columns))
     assert "<script" not in chart.svg
-    assert EVIL in "".join(ElementTree.fromstring(chart.svg).itertext())
+    assert EVIL in "".join(ET.fromstring(chart.svg).itertext())
 
 
 def test_what_is_no_number_is_not_drawn():
@@ -87,13 +87,13 @@ def test_everything_stays_inside_the_frame(rows, nonnegative):
     values = [value for value, _, _ in rows]
     lo, hi = [v - d for v, d, _ in rows], [v + d for v, _, d in rows]
     for chart in answer_charts(answer(values, lo, hi, nonnegative=nonnegative)):
-        ElementTree.fromstring(chart.svg)
+        ET.fromstring(chart.svg)
         assert all(0 <= number <= 100 for number in percentages(chart.svg))
 
 
 def test_a_budget_burns_down_to_what_remains():
     chart = burn_down([100, 200], [0.25, 0.5], now=300, labels=(EVIL, "now"))
-    root = ElementTree.fromstring(chart.svg)
+    root = ET.fromstring(chart.svg)
     (line,) = root.iter(f"{SVG}polyline")
     last = line.get("points").split()[-1].split(",")
     assert [float(number) for number in last] == [70, 50]
@@ -108,4 +108,4 @@ def test_a_budget_burns_down_to_what_remains():
 def test_the_ends_of_a_budget_are_drawn(times, spent):
     chart = burn_down(times, spent, now=5, labels=("a", "b"))
     assert "forecast" not in chart.svg
-    assert ElementTree.fromstring(chart.svg).get("role") == "img"
+    assert ET.fromstring(chart.svg).get("role") == "img"

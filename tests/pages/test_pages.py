@@ -9,7 +9,7 @@ import json
 import re
 import zipfile
 from urllib.parse import urlsplit
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -39,7 +39,9 @@ COUNT = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
 
 
 def ask(browser, sql=COUNT, **fields):
-    return browser.submit(f"{D}/ask", f"{D}/ask", **{"sql": sql, "how": "epsilon", "epsilon": "0.01", **fields})
+    return browser.submit(
+        f"{D}/ask", f"{D}/ask", **{"sql": sql, "how": "epsilon", "epsilon": "0.01", **fields}
+    )
 
 
 # --- who sees what ------------------------------------------------------------------------------------
@@ -107,7 +109,9 @@ def test_what_is_no_token_gets_one_text(site, token):
     assert EVIL not in sent.text
 
 
-@pytest.mark.parametrize("goal", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:1"])
+@pytest.mark.parametrize(
+    "goal", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:1"]
+)
 def test_nobody_is_sent_elsewhere_after_signing_in(site, goal):
     sent = site.browser().submit("/enter", "/enter", token=site.tokens["ana"], next=goal)
     assert sent.headers["location"] == "/"
@@ -184,10 +188,15 @@ def sign_in_once(site, person):
 # --- headers ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/", "/enter", f"{D}/ask", f"{D}/statement", "/d/nothing", "/static/x/y.js"])
+@pytest.mark.parametrize(
+    "path", ["/", "/enter", f"{D}/ask", f"{D}/statement", "/d/nothing", "/static/x/y.js"]
+)
 def test_nothing_of_others_and_nothing_inline_is_let_in(site, path):
     headers = sign_in_once(site, "cy").get(path).headers
-    rules = {name: values for name, *values in (part.split() for part in headers["content-security-policy"].split("; "))}
+    rules = {
+        name: values
+        for name, *values in (part.split() for part in headers["content-security-policy"].split("; "))
+    }
     assert rules["default-src"] == ["'none'"]
     assert rules["script-src"] == ["'self'"]
     assert rules["frame-ancestors"] == ["'none'"]
@@ -224,7 +233,9 @@ def test_static_files_are_kept_and_nothing_else_is_there(site):
 
 def test_labels_names_and_questions_are_shown_as_text(site):
     curator, analyst = sign_in_once(site, "cy"), sign_in_once(site, "ana")
-    asked = ask(analyst, f"SELECT ward, COUNT(*) FROM visits WHERE ward = '{EVIL_WARD}' GROUP BY ward", purpose=EVIL)
+    asked = ask(
+        analyst, f"SELECT ward, COUNT(*) FROM visits WHERE ward = '{EVIL_WARD}' GROUP BY ward", purpose=EVIL
+    )
     assert asked.status_code == 303
     answer = analyst.get(asked.headers["location"])
     assert EVIL_WARD in words_of(answer)
@@ -292,7 +303,7 @@ def test_files_have_the_numbers_of_the_page(site):
     assert browser.get(f"{place}/file.parquet").content[:4] == b"PAR1"
     assert len(browser.get(f"{place}/file.arrow").content) > 100
     chart = browser.get(f"{place}/file.svg")
-    assert ElementTree.fromstring(chart.text).tag.endswith("svg")
+    assert ET.fromstring(chart.text).tag.endswith("svg")
     for response in (chart, browser.get(f"{place}/file.csv")):
         assert response.headers["content-disposition"].startswith("attachment")
     assert browser.get(f"{place}/file.exe").status_code == 404
@@ -371,7 +382,9 @@ def test_without_a_seat_one_may_plan_and_not_ask(site):
     page = browser.get(f"{D}/ask")
     assert "To ask, you need a seat" in words_of(page)
     assert 'id="ask"' not in page.text
-    assert "3 public groups" in words_of(browser.submit(f"{D}/ask", f"{D}/plan", sql=COUNT, how="epsilon", epsilon="1"))
+    assert "3 public groups" in words_of(
+        browser.submit(f"{D}/ask", f"{D}/plan", sql=COUNT, how="epsilon", epsilon="1")
+    )
     assert ask(browser).status_code == 403
 
 
@@ -399,7 +412,10 @@ def test_a_curator_lets_somebody_in_who_then_asks(site):
     new = site.browser()
     assert new.submit(f"/enter?once={link}", "/enter/once", once=link).status_code == 303
     assert ask(new).status_code == 303
-    person = re.search(r'name="person" value="(p_\w+)">\s*<button name="do" value="link">New link for Eve', curator.get(f"{D}/curate/seats").text)[1]
+    person = re.search(
+        r'name="person" value="(p_\w+)">\s*<button name="do" value="link">New link for Eve',
+        curator.get(f"{D}/curate/seats").text,
+    )[1]
     curator.submit(f"{D}/curate/seats", f"{D}/curate/seats", do="empty", seat="seat 3")
     assert ask(new).status_code == 403
     curator.submit(f"{D}/curate/seats", f"{D}/curate/seats", do="seat", seat="seat 3", person=person)

@@ -25,7 +25,7 @@ def differences(folder: Path, own: set[str]) -> list[str]:
     """The files that the list does not describe, or describes otherwise."""
     listed = entries(folder)
     there = {path.name for path in folder.iterdir()} - own - {"vendored.toml"}
-    wrong = [name for name in there ^ listed.keys()]
+    wrong = list(there ^ listed.keys())
     return wrong + [
         name
         for name in there & listed.keys()

@@ -24,9 +24,7 @@ NAVIGATION = (
     ("data", "", "Data", "read description"),
     ("ask", "/ask", "Ask", "preview"),
     ("answers", "/answers", "My answers", "read own answers"),
-    ("releases", "/releases", "Releases", "read releases"),
     ("curate", "/curate", "Overview", "change people"),
-    ("description", "/curate/description", "Description", "change people"),
     ("seats", "/curate/seats", "Seats", "change people"),
     ("ledger", "/ledger", "Ledger", "read ledger"),
     ("statement", "/statement", "Statement", "read statement"),
@@ -42,6 +40,7 @@ NO_PURPOSE = "–"
 _KINDS = {
     "integer": "whole number",
     "number": "number",
+    "real": "number",
     "decimal": "number",
     "text": "text",
     "boolean": "yes or no",

@@ -16,14 +16,13 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.privacy.show import least_epsilon
 from discreet.privacy.wire import from_json
 from discreet.server import texts
 from discreet.server.datasets import Hosted, QuestionRecord
 from discreet.server.formats import ARROW, CSV, JSON, PARQUET, write_answer
 from discreet.server.pages.frame import Pages, is_fragment
 from discreet.server.pages.shown import answer_context
-from discreet.server.pages.views import AnswerView
+from discreet.server.pages.views import AnswerView, cost_words
 from discreet.server.people import PERMISSIONS
 from discreet.server.refusals import refuse
 from discreet.server.store import Caller
@@ -60,10 +59,24 @@ class AnswerPages:
             if question is not None:
                 outcome = await question.result(10.0)
         record = self._record(caller, hosted, key)
-        question_text = outcome.answer.question if outcome.answer is not None else "" if record is None else record.question
+        question_text = (
+            outcome.answer.question
+            if outcome.answer is not None
+            else ""
+            if record is None
+            else record.question
+        )
         context = answer_context(self._pages, hosted, outcome, key, question=question_text)
-        can_ask = self._pages.asking.seat(caller, hosted) is not None and caller.may(hosted.name, *PERMISSIONS["ask"])
-        frame: dict[str, Any] = {"answer": None, "error": None, "made_up": False, "can_ask": can_ask, "examples": []}
+        can_ask = self._pages.asking.seat(caller, hosted) is not None and caller.may(
+            hosted.name, *PERMISSIONS["ask"]
+        )
+        frame: dict[str, Any] = {
+            "answer": None,
+            "error": None,
+            "made_up": False,
+            "can_ask": can_ask,
+            "examples": [],
+        }
         return self._pages.show(
             request,
             "_answer.html" if is_fragment(request) else "answer.html",
@@ -111,7 +124,7 @@ def _archive(dataset: str, answers: dict[str, Answer]) -> bytes:
         for number, (key, answer) in enumerate(answers.items(), 1):
             name = f"answer-{number}.csv"
             archive.writestr(name, write_answer(answer, CSV))
-            cost = None if answer.guarantee is None else least_epsilon(answer.guarantee)
+            cost = None if answer.guarantee is None else cost_words(answer.guarantee)
             receipt = None if answer.receipt is None else answer.receipt.number
             about.append(
                 {
@@ -128,7 +141,9 @@ def _archive(dataset: str, answers: dict[str, Answer]) -> bytes:
 
 
 def _file(content: bytes, kind: str, name: str) -> Response:
-    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return Response(
+        content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
 
 
 def _plain(name: str) -> str:
@@ -151,7 +166,7 @@ def _listed(record: QuestionRecord) -> dict[str, Any]:
         "when": record.time[:16].replace("T", " "),
         "question": record.question,
         "purpose": record.purpose or "",
-        "cost": "–" if record.guarantee is None else least_epsilon(from_json(record.guarantee)),
+        "cost": "–" if record.guarantee is None else cost_words(from_json(record.guarantee)),
         "state": texts.STATES[record.state],
         "is_answered": record.state == "answered",
     }

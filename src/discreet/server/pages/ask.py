@@ -63,7 +63,9 @@ class AskedForm:
     def body(self) -> QuestionBody:
         """The question, as the API takes it; what is no number is refused (DP851)."""
         if not 1 <= len(self.sql) <= 100_000 or len(self.purpose) > 200:
-            raise refuse("malformed", detail="the question has 1 to 100,000 letters, and the purpose at most 200.")
+            raise refuse(
+                "malformed", detail="the question has 1 to 100,000 letters, and the purpose at most 200."
+            )
         cost: dict[str, Any] = {}
         if self.how == "epsilon":
             cost["epsilon"] = _number("ε", self.epsilon)
@@ -133,7 +135,9 @@ class AskPages:
             outcome = await self._pages.asking.ask(caller, hosted.name, body, key)
         except DiscreetError as error:
             problem = problem_at(error, asked.sql)
-            return self._shown(request, caller, hosted, asked, {"state": "refused", "error": problem}, status_of(error))
+            return self._shown(
+                request, caller, hosted, asked, {"state": "refused", "error": problem}, status_of(error)
+            )
         if not is_fragment(request):
             return RedirectResponse(f"/d/{quote(hosted.name, safe='')}/answers/{quote(key)}", 303)
         return self._shown(request, caller, hosted, asked, self._context(hosted, asked, outcome, key), 200)

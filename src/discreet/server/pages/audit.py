@@ -7,7 +7,6 @@ ledger, as `discreet ledger verify` does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -17,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from discreet.ledger import Entry, Statement
-from discreet.privacy.show import least_epsilon
+from discreet.privacy.show import short
 from discreet.privacy.svg import tradeoff_svg
 from discreet.privacy.wire import from_json
 from discreet.server import texts
 from discreet.server.datasets import Hosted
 from discreet.server.pages.curate import statement_of, whole_budget
 from discreet.server.pages.frame import Pages, anchor_of
-from discreet.server.pages.views import layer_views, learning_view
+from discreet.server.pages.views import cost_words, layer_views, learning_view
 from discreet.server.refusals import refuse
 from discreet.server.routes.ledger import export_ledger, verification_body
 from discreet.server.routes.ledger import list_events as check_log
@@ -65,13 +64,17 @@ class AuditPages:
         self, request: Request, hosted: Hosted, *, verified: Mapping[str, Any] | None = None
     ) -> Response:
         filters = {
-            name: request.query_params.get(name, "")[:200] for name in ("seat", "text", "from", "to", "before")
+            name: request.query_params.get(name, "")[:200]
+            for name in ("seat", "text", "from", "to", "before")
         }
         rows = await run_in_threadpool(lambda: list(_entries(hosted, filters)))
         page, more = rows[:_PAGE], len(rows) > _PAGE
         following = ""
         if more:
-            query = {**{name: text for name, text in filters.items() if text}, "before": str(page[-1]["number"])}
+            query = {
+                **{name: text for name, text in filters.items() if text},
+                "before": str(page[-1]["number"]),
+            }
             following = f"/d/{quote(hosted.name, safe='')}/ledger?{urlencode(query)}"
         return self._pages.show(
             request,
@@ -190,7 +193,7 @@ _WHAT = {"open": "opened", "committed": "answer kept", "reserved": "charged", "c
 
 def _shown_entry(entry: Entry) -> dict[str, Any]:
     kept = entry.kind == "committed"
-    cost = "" if kept or entry.guarantee is None else least_epsilon(from_json(json_text(entry.guarantee)))
+    guarantee = None if kept or entry.guarantee is None else from_json(entry.guarantee)
     return {
         "number": entry.number,
         "when": entry.time[:19].replace("T", " "),
@@ -198,12 +201,7 @@ def _shown_entry(entry: Entry) -> dict[str, Any]:
         "who": entry.analyst or "–",
         "purpose": entry.purpose or "",
         "question": "" if kept else entry.question or "",
-        "mechanism": "" if kept else entry.mechanism or "",
-        "cost": cost,
+        "mechanism": "" if guarantee is None else short(guarantee),
+        "cost": "" if guarantee is None else cost_words(guarantee),
         "hash": entry.hash,
     }
-
-
-def json_text(stored: Any) -> str:
-    """A guarantee as text, however the row holds it."""
-    return stored if isinstance(stored, str) else json.dumps(stored)

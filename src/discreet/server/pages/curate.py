@@ -59,22 +59,15 @@ class CuratorPages:
             budget=whole_budget(hosted),
             burn=_burn_down(hosted),
             seats=self._seats(hosted),
-            waiting=self._waiting(hosted),
             layers=layer_views(facts["layers"]),
             whole_anchor=anchor_of(hosted),
         )
 
-    def _waiting(self, hosted: Hosted) -> list[dict[str, str]]:
-        base = f"/d/{quote(hosted.name, safe='')}/releases"
-        return [
-            {"path": f"{base}/{draft.id}", "words": f"release “{draft.title}”"}
-            for draft in self._pages.store.drafts(hosted.name)
-            if draft.state == "submitted"
-        ]
-
     def _seats(self, hosted: Hosted) -> list[dict[str, Any]]:
         names = {person.id: person.name for person in self._pages.store.people()}
-        shares = {name: float(share) for group, name, share in members(hosted.ledger.limit) if group == "analyst"}
+        shares = {
+            name: float(share) for group, name, share in members(hosted.ledger.limit) if group == "analyst"
+        }
         seats = []
         for seat in api.seat_bodies(self._pages.services, hosted):
             shown = BudgetView.of(hosted.session(seat.name).budget())
@@ -224,6 +217,8 @@ def _burn_down(hosted: Hosted) -> Chart | None:
     shown = sorted({*range(0, len(times), step), len(times) - 1})
     first = datetime.fromtimestamp(times[0], UTC).strftime("%d %b %Y")
     now = max(datetime.now(UTC).timestamp(), times[-1])
-    chart = burn_down([times[at] for at in shown], [spent[at] for at in shown], now=now, labels=(first, "now"))
+    chart = burn_down(
+        [times[at] for at in shown], [spent[at] for at in shown], now=now, labels=(first, "now")
+    )
     words = f"{chart.words.rpartition(' after ')[0]} after {texts.many(len(times), 'charge')}."
     return Chart(chart.title, words, chart.svg)

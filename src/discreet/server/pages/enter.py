@@ -65,7 +65,7 @@ class EnterPages:
 
 
 def _own_path(goal: str) -> str:
-    """A path of this server; whatever could lead elsewhere is the first page.
+    r"""A path of this server; whatever could lead elsewhere is the first page.
 
     >>> _own_path("/d/adult/ask?sql=1"), _own_path("//evil.example"), _own_path("/\\\\evil.example")
     ('/d/adult/ask?sql=1', '/', '/')

@@ -32,7 +32,11 @@ class HomePages:
         """The data sets of whoever looks, and the releases for everybody."""
         caller = self._pages.visitor(request)
         published = [
-            {"path": f"/public/{quote(str(row.published_as))}", "title": row.title, "published": row.changed[:10]}
+            {
+                "path": f"/public/{quote(str(row.published_as))}",
+                "title": row.title,
+                "published": row.changed[:10],
+            }
             for row in self._pages.store.publications()
         ]
         datasets = [] if caller is None else [

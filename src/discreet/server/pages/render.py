@@ -64,15 +64,21 @@ def static_file(version: str, name: str) -> Response | None:
     return Response(_contents()[name], media_type=kind, headers={"Cache-Control": _YEAR})
 
 
-def render(request: Request, template: str, context: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
+def render(
+    request: Request, template: str, context: Mapping[str, object], *, status: int = 200
+) -> HTMLResponse:
     """A page, written with a template."""
     form_token = context["form_token"]
     hidden = Markup('<input type="hidden" name="csrf" value="{}">').format(form_token)
-    text = _environment().get_template(template).render(
-        **context,
-        csrf=lambda: hidden,
-        static=static_path,
-        nonce=getattr(request.state, "nonce", ""),
-        version=__version__,
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            **context,
+            csrf=lambda: hidden,
+            static=static_path,
+            nonce=getattr(request.state, "nonce", ""),
+            version=__version__,
+        )
     )
     return HTMLResponse(text, status)

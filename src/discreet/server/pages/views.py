@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import DiscreetError
 from discreet.ledger.budget import Budget, percent
 from discreet.mechanisms.digits import cell_text, number_cells
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, short
 from discreet.privacy.svg import hundred_squares_svg
 from discreet.server import texts
@@ -58,6 +59,16 @@ class BudgetView:
         return cls(spent, words, state, (*map(str, budget.tracks), *budget.notes), fits)
 
 
+def cost_words(guarantee: Guarantee, delta: float | None = None) -> str:
+    """What an answer costs, as ε; with δ where it needs one.
+
+    >>> from discreet import privacy
+    >>> cost_words(privacy.pure(0.1))
+    'ε = 0.1'
+    """
+    return f"ε = {least_epsilon(guarantee, delta).removesuffix(' at δ = 0')}"
+
+
 @dataclass(frozen=True)
 class PlanView:
     """The margin of error and the cost of a question that was not asked yet."""
@@ -84,7 +95,7 @@ class PlanView:
         return cls(
             columns,
             preview.groups,
-            f"ε = {least_epsilon(preview.cost, preview.delta).removesuffix(' at δ = 0')}",
+            cost_words(preview.cost, preview.delta),
             "" if part is None else f"{percent(part, ROUND_CEILING)} of your budget",
             "" if like is None else texts.more_like_this(like),
             closing,
@@ -128,7 +139,23 @@ class ProblemView:
 
 
 #: Words with which sentences of refusals begin; anything else may be a name.
-_FIRST = {"a", "all", "an", "as", "ask", "at", "every", "it", "no", "nothing", "only", "one", "state", "that", "the"}
+_FIRST = {
+    "a",
+    "all",
+    "an",
+    "as",
+    "ask",
+    "at",
+    "every",
+    "it",
+    "no",
+    "nothing",
+    "only",
+    "one",
+    "state",
+    "that",
+    "the",
+}
 _FIRST |= {"there", "this", "to", "use", "with", "what", "which", "who", "whoever"}
 
 
