@@ -35,7 +35,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plot": ("mechanisms", "paths"),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise", "clock"),
-    "cli": ("session", "audit", "data"),
+    "cli": ("session", "audit", "data", "server"),
     "server": ("session", "audit", "data"),
     "__main__": ("cli",),
     "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody

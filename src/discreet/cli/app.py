@@ -2,7 +2,7 @@
 """All commands together, and what they have in common: errors with a code, and exit statuses.
 
 0  done
-2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx, DP603, DP604, DP802
+2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx, DP603, DP604, DP802, DP858
 3  refused: over the limit; no theorem, no certified bound, a part is missing DP601, DP2xx, DP3xx, DP5xx, DP6xx, DP801
 4  refused: the question cannot be proved private                             DP7xx
 5  an audit refuted a claim, a statement is not true, or a ledger is damaged  DP602
@@ -32,6 +32,7 @@ from discreet.cli.plan import plan
 from discreet.cli.query import query
 from discreet.cli.release import release
 from discreet.cli.report import error_object, print_json
+from discreet.cli.serve import add_person, backup, check, list_people, serve
 from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
 from discreet.cli.stream import open_command, release_command, show_command
@@ -92,6 +93,26 @@ add_command(_stream, "open", open_command)
 add_command(_stream, "release", release_command)
 add_command(_stream, "show", show_command)
 
+_serve = typer.Typer(
+    cls=DefaultCommand,
+    help="Serve private tables to people who may not see the rows.",
+    no_args_is_help=True,
+    context_settings=_SETTINGS,
+    add_completion=False,
+)
+add_command(_serve, DEFAULT, serve)
+add_command(_serve, "check", check)
+add_command(_serve, "backup", backup)
+
+_people = typer.Typer(
+    help="Let people into a server, on its machine.",
+    no_args_is_help=True,
+    context_settings=_SETTINGS,
+    add_completion=False,
+)
+add_command(_people, "add", add_person)
+add_command(_people, "list", list_people)
+
 
 def version(*, json: Json = False) -> None:
     """Show the version."""
@@ -111,6 +132,8 @@ app.add_typer(_ledger, name="ledger")
 app.add_typer(_statement, name="statement")
 app.add_typer(_account, name="account")
 add_command(app, "audit", audit)
+app.add_typer(_serve, name="serve")
+app.add_typer(_people, name="people")
 add_command(app, "version", version)
 
 
@@ -181,7 +204,7 @@ def _print_refusal(error: DiscreetError, words: list[str]) -> int:
 
 
 def _exit_code(error: DiscreetError) -> int:
-    if isinstance(error, BadParameter | BadDescription) or error.code in {"DP603", "DP604", "DP802"}:
+    if isinstance(error, BadParameter | BadDescription) or error.code in {"DP603", "DP604", "DP802", "DP858"}:
         return 2
     if isinstance(error, LedgerDamaged):
         return 5

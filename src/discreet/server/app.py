@@ -62,8 +62,13 @@ def make_app(config: ServerConfig, services: Services | None = None) -> FastAPI:
     shared = services or make_services(config)
 
     @asynccontextmanager
-    async def run(_: FastAPI) -> AsyncIterator[None]:
-        await shared.asking.start()
+    async def run(application: FastAPI) -> AsyncIterator[None]:
+        try:
+            await shared.asking.start()
+        except DiscreetError as failure:
+            # Whoever runs the application sees the reason, and not only that it did not start.
+            application.state.failure = failure
+            raise
         yield
         await shared.asking.stop()
         shared.store.close()

@@ -293,7 +293,7 @@ class Asking:
         name = ledger_key(caller, key)
         entry = hosted.ledger.find_for_all(name)
         if entry is not None and entry.answer != NOT_DRAWN and entry.receipt is not None:
-            answer = Answer.from_json(str(entry.answer)).with_receipt(entry.receipt)
+            answer = replace(Answer.from_json(str(entry.answer)), receipt=entry.receipt)
             return QuestionOutcome("answered", {key: answer})
         steps = list(paid_steps(hosted, name))
         if any(step is not None and step.answer == NOT_DRAWN for step in (entry, *steps)):

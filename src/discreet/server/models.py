@@ -15,6 +15,7 @@ __all__ = [
     "DatasetBody",
     "EntryBody",
     "LikeBody",
+    "LinkBody",
     "MeBody",
     "PersonBody",
     "PreviewBody",
@@ -71,6 +72,13 @@ class LikeBody(RequestBody):
     """A guarantee in wire form."""
 
     guarantee: str = Field(max_length=100_000)
+
+
+class LinkBody(RequestBody):
+    """A link that lets somebody in once, to be exchanged for a token."""
+
+    once: str = Field(max_length=200)
+    name: str = Field("token", min_length=1, max_length=100)
 
 
 class ColumnBody(BaseModel):

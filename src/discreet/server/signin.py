@@ -17,7 +17,7 @@ from discreet.server.config import ServerConfig
 from discreet.server.metrics import Metrics
 from discreet.server.people import People
 from discreet.server.rates import RateLimiter
-from discreet.server.refusals import refuse
+from discreet.server.refusals import ServerRefusal, refuse
 from discreet.server.store import Caller, Person, ServerStore
 from discreet.server.tokens import Keyring, looks_like_token, new_token
 
@@ -42,16 +42,31 @@ class SignIn:
     def enter(self, secret: str, address: str) -> str:
         """A new session id for whoever has a one-time link or a token."""
         self._rate.take(address)
-        person = None
+        row = None
         if looks_like_token(secret):
-            person = self._store.use_link(self._keyring.hash_of("link", secret))
-            row = self._store.token(self._keyring.hash_of("token", secret)) if person is None else None
-            person = self._store.person(row.person) if row is not None else person
+            row = self._store.token(self._keyring.hash_of("token", secret))
+        person = self._link_person(secret) if row is None else self._store.person(row.person)
         if person is None:
-            self._metrics.count("sign_ins", outcome="refused")
-            self._store.log("sign-in refused")
-            raise refuse("not signed in")
+            raise self._refusal()
         return self.begin(person)
+
+    def use_link(self, link: str, address: str) -> Person:
+        """Whom a one-time link lets in; it is used up."""
+        self._rate.take(address)
+        person = self._link_person(link)
+        if person is None:
+            raise self._refusal()
+        self._metrics.count("sign_ins", outcome="done")
+        self._store.log("signed in", person.id)
+        return person
+
+    def _link_person(self, link: str) -> Person | None:
+        return self._store.use_link(self._keyring.hash_of("link", link)) if looks_like_token(link) else None
+
+    def _refusal(self) -> ServerRefusal:
+        self._metrics.count("sign_ins", outcome="refused")
+        self._store.log("sign-in refused")
+        return refuse("not signed in")
 
     def begin(self, person: Person) -> str:
         """A new session id for a person whose identity was checked."""

@@ -6,12 +6,12 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from pydantic import Field
 
 from discreet.server.config import ROLES
 from discreet.server.datasets import Hosted
-from discreet.server.models import MeBody, PersonBody, RequestBody, SeatBody, TokenBody
+from discreet.server.models import LinkBody, MeBody, PersonBody, RequestBody, SeatBody, TokenBody
 from discreet.server.refusals import refuse
 from discreet.server.routes.common import CallerOf, JsonOnly, ServicesOf
 from discreet.server.services import Services
@@ -73,6 +73,14 @@ def get_me(caller: CallerOf, services: ServicesOf) -> MeBody:
         roles={name: sorted(caller.roles[name]) for name in names},
         seats={name: services.store.seat_of(name, caller.person.id) for name in names},
     )
+
+
+@router.post("/sign-in", status_code=201, dependencies=[JsonOnly])
+def sign_in(body: LinkBody, request: Request, services: ServicesOf) -> TokenBody:
+    """A token for whoever has a link that works once."""
+    person = services.sign_in.use_link(body.once, request.state.address)
+    token, row = services.people.make_token(person.id, body.name)
+    return _token_body(row).model_copy(update={"token": token})
 
 
 # --- tokens -----------------------------------------------------------------------------------------
