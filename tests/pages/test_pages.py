@@ -335,7 +335,7 @@ def test_answers_are_ones_own(site):
     ("fields", "status", "says"),
     [
         ({"sql": "SELECT COUNT(nope) FROM visits"}, 422, "DP701"),
-        ({"sql": "SELECT SUM(cost) FROM visits"}, 422, "DP7"),
+        ({"sql": "SELECT SUM(cost) FROM visits"}, 422, "bounds"),
         ({"epsilon": "much"}, 400, "ε is not a number"),
         ({"epsilon": "nan"}, 422, "DP101"),
         ({"epsilon": "-1"}, 422, "DP102"),

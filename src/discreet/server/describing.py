@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.server.datasets import Hosted
+from discreet.tables.algebra.types import Value
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.toml import write
-from discreet.tables.algebra.types import Value
 
 __all__ = ["column_facts", "sentences_of", "shown_description"]
 

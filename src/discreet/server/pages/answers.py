@@ -43,15 +43,15 @@ class AnswerPages:
 
     async def overview(self, request: Request) -> Response:
         """The list, the newest first."""
-        caller, hosted = self._pages.hosted(request, "read own answers")
+        caller, hosted = self._pages.find_dataset(request, "read own answers")
         text = request.query_params.get("text", "")[:200]
         records = reversed(self._pages.asking.records(caller, hosted))
-        rows = [_listed(record) for record in records if _contains(record, text)][:_LISTED]
+        rows = [_list_row(record) for record in records if _contains(record, text)][:_LISTED]
         return self._pages.show(request, "answers.html", hosted, "answers", rows=rows, text=text)
 
     async def show(self, request: Request) -> Response:
         """One answer, or where its question is."""
-        caller, hosted = self._pages.hosted(request, "read own answers")
+        caller, hosted = self._pages.find_dataset(request, "read own answers")
         key = request.path_params["key"]
         outcome = self._pages.asking.outcome(caller, hosted.name, key)
         if outcome.state in ("waiting", "charged"):
@@ -66,7 +66,7 @@ class AnswerPages:
             if record is None
             else record.question
         )
-        context = answer_context(self._pages, hosted, outcome, key, question=question_text)
+        context = answer_context(self._pages, request, hosted, outcome, key=key, question=question_text)
         can_ask = self._pages.asking.seat(caller, hosted) is not None and caller.may(
             hosted.name, *PERMISSIONS["ask"]
         )
@@ -91,7 +91,7 @@ class AnswerPages:
 
     async def download(self, request: Request) -> Response:
         """An answer as a file; or its first chart."""
-        caller, hosted = self._pages.hosted(request, "read own answers")
+        caller, hosted = self._pages.find_dataset(request, "read own answers")
         key, kind = request.path_params["key"], request.path_params["kind"]
         answer = self._pages.asking.outcome(caller, hosted.name, key).answer
         if answer is None or kind not in {*_KINDS, "svg"}:
@@ -159,7 +159,7 @@ def _contains(record: QuestionRecord, text: str) -> bool:
     return text.casefold() in f"{record.question} {record.purpose or ''}".casefold()
 
 
-def _listed(record: QuestionRecord) -> dict[str, Any]:
+def _list_row(record: QuestionRecord) -> dict[str, Any]:
     return {
         "key": record.key,
         "number": record.number,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The question page: what a question would cost, and its answer.
 
-**Guarantee.** Showing the cost spends nothing and reads nothing. A question that is asked again with
-the same cost has the same key, so it shows the answer that was paid for; only "Draw a new one" pays
-again.
+**Guarantee.** Showing the cost spends nothing and reads nothing. A question that is asked again
+with the same cost has the same key, so it shows the answer that was paid for; only who asks for a
+new answer pays again.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class AskPages:
 
     async def show(self, request: Request) -> Response:
         """The empty page, or one with the question of the address."""
-        caller, hosted = self._pages.hosted(request, "preview")
+        caller, hosted = self._pages.find_dataset(request, "preview")
         asked = AskedForm(sql=request.query_params.get("sql", "")[:100_000])
         return self._page(request, caller, hosted, asked)
 
@@ -135,26 +135,41 @@ class AskPages:
             outcome = await self._pages.asking.ask(caller, hosted.name, body, key)
         except DiscreetError as error:
             problem = problem_at(error, asked.sql)
-            return self._shown(
-                request, caller, hosted, asked, {"state": "refused", "error": problem}, status_of(error)
+            return self._result(
+                request,
+                caller,
+                hosted,
+                asked,
+                {"state": "refused", "error": problem},
+                status=status_of(error),
             )
         if not is_fragment(request):
             return RedirectResponse(f"/d/{quote(hosted.name, safe='')}/answers/{quote(key)}", 303)
-        return self._shown(request, caller, hosted, asked, self._context(hosted, asked, outcome, key), 200)
+        return self._result(
+            request,
+            caller,
+            hosted,
+            asked,
+            self._context(request, hosted, asked, outcome, key=key),
+            status=200,
+        )
 
     def _context(
-        self, hosted: Hosted, asked: AskedForm, outcome: QuestionOutcome, key: str
+        self, request: Request, hosted: Hosted, asked: AskedForm, outcome: QuestionOutcome, *, key: str
     ) -> dict[str, Any]:
         body = asked.body()
-        return answer_context(self._pages, hosted, outcome, key, question=body.sql, cost=body.cost)
+        return answer_context(
+            self._pages, request, hosted, outcome, key=key, question=body.sql, cost=body.cost
+        )
 
-    def _shown(
+    def _result(
         self,
         request: Request,
         caller: Caller,
         hosted: Hosted,
         asked: AskedForm,
         context: dict[str, Any],
+        *,
         status: int,
     ) -> Response:
         """The answer, or a refusal: as a part of the page, or as a page."""

@@ -44,7 +44,7 @@ class AuditPages:
 
     async def ledger(self, request: Request) -> Response:
         """The entries, the newest first."""
-        _, hosted = self._pages.hosted(request, "read ledger")
+        _, hosted = self._pages.find_dataset(request, "read ledger")
         return await self._ledger_page(request, hosted)
 
     async def verify(self, request: Request) -> Response:
@@ -92,23 +92,23 @@ class AuditPages:
 
     async def export(self, request: Request) -> StreamingResponse:
         """The ledger as lines of JSON, without its answers."""
-        caller, hosted = self._pages.hosted(request, "read ledger")
+        caller, hosted = self._pages.find_dataset(request, "read ledger")
         return export_ledger(hosted.name, caller, self._pages.services)
 
     async def statement(self, request: Request) -> Response:
         """The statement, as a page."""
-        _, hosted = self._pages.hosted(request, "read statement")
+        _, hosted = self._pages.find_dataset(request, "read statement")
         shown = statement_context(hosted, statement_of(hosted))
         return self._pages.show(request, "statement.html", hosted, "statement", **shown)
 
     async def statement_file(self, request: Request) -> Response:
         """The statement, as a file."""
-        _, hosted = self._pages.hosted(request, "read statement")
+        _, hosted = self._pages.find_dataset(request, "read statement")
         return statement_response(hosted, request.path_params["kind"])
 
     async def log(self, request: Request) -> Response:
         """The access log, for auditors of every data set of the server."""
-        caller, hosted = self._pages.hosted(request, "read log")
+        caller, hosted = self._pages.find_dataset(request, "read log")
         after = request.query_params.get("after", "0")
         start = int(after) if after.isdecimal() and len(after) < 16 else 0
         check_log(caller, self._pages.services, start, 1)
@@ -133,7 +133,9 @@ class AuditPages:
 
 def statement_context(hosted: Hosted, statement: Statement) -> dict[str, Any]:
     """What the template of a statement shows."""
-    facts, guarantee = statement.to_dict(), statement.guarantee
+    # Plain JSON, whose shape the statement states.
+    facts: dict[str, Any] = dict(statement.to_dict())
+    guarantee = statement.guarantee
     released = len(facts["released"])
     return {
         "facts": facts,

@@ -2,8 +2,8 @@
 """The pages of a curator: the overview, and people in their seats.
 
 **Guarantee.** A curator sees what was spent, by whom and for what, and no answer of anybody else.
-What is changed here is changed by the functions of the API, which check the same roles and write the
-same lines into the access log.
+What is changed here is changed by the functions of the API, which check the same roles and write
+the same lines into the access log.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class CuratorPages:
 
     async def overview(self, request: Request) -> Response:
         """What could be learnt, what was spent, and who sits where."""
-        _, hosted = self._pages.hosted(request, "change people")
-        facts = statement_of(hosted).to_dict()
+        _, hosted = self._pages.find_dataset(request, "change people")
+        facts: dict[str, Any] = dict(statement_of(hosted).to_dict())
         return self._pages.show(
             request,
             "curate.html",
@@ -87,7 +87,7 @@ class CuratorPages:
 
     async def seats(self, request: Request) -> Response:
         """Who sits where."""
-        _, hosted = self._pages.hosted(request, "change people")
+        _, hosted = self._pages.find_dataset(request, "change people")
         return self._seats_page(request, hosted)
 
     async def change_seats(self, request: Request) -> Response:
@@ -131,7 +131,9 @@ class CuratorPages:
             people=self._people(hosted),
             caption=f"{texts.many(len(seats), 'seat')}, {empty} of them empty",
             error=None if error is None else ProblemView.of(error),
-            link=link,
+            link=None
+            if link is None
+            else {**link, "address": f"{address(self._pages, request)}/enter?once={link['link']}"},
         )
 
     def _people(self, hosted: Hosted) -> list[dict[str, Any]]:
@@ -153,13 +155,10 @@ class CuratorPages:
             seat=_text(form, "seat") or None,
         )
         added = api.add_person(body, caller, self._pages.services)
-        return {"person": added["name"], "address": self._address(added["link"])}
-
-    def _address(self, link: str) -> str:
-        return f"{address(self._pages)}/enter?once={link}"
+        return {"person": added["name"], "link": added["link"]}
 
     def _seat(self, caller: Caller, hosted: Hosted, form: FormData) -> None:
-        person = self._known(hosted, form)
+        person = self._person_here(hosted, form)
         body = api.SeatingBody(person=person)
         api.put_in_seat(hosted.name, _text(form, "seat"), body, caller, self._pages.services)
 
@@ -169,17 +168,17 @@ class CuratorPages:
 
     def _link(self, caller: Caller, hosted: Hosted, form: FormData) -> dict[str, str]:
         """A new link for somebody who has none any more."""
-        person = self._known(hosted, form)
+        person = self._person_here(hosted, form)
         found = self._pages.store.person(person)
         assert found is not None
         link = self._pages.services.people.make_link(person, minutes=24 * 60)
         self._pages.store.log("link made", caller.person.id, hosted.name, to=person)
-        return {"person": found.name, "address": self._address(link)}
+        return {"person": found.name, "link": link}
 
     def _remove(self, caller: Caller, hosted: Hosted, form: FormData) -> None:
-        api.remove_person(self._known(hosted, form), caller, self._pages.services)
+        api.remove_person(self._person_here(hosted, form), caller, self._pages.services)
 
-    def _known(self, hosted: Hosted, form: FormData) -> str:
+    def _person_here(self, hosted: Hosted, form: FormData) -> str:
         """Somebody with a role in this very data set."""
         person = _text(form, "person")
         if not self._pages.store.roles(person).get(hosted.name):

@@ -105,14 +105,14 @@ class Pages:
         )
         return form
 
-    def hosted(self, request: Request, action: str) -> tuple[Caller, Hosted]:
+    def find_dataset(self, request: Request, action: str) -> tuple[Caller, Hosted]:
         """Who has signed in, and the data set of the path, if they may do this in it."""
         caller = self.caller(request)
-        return caller, self.asking.hosted(caller, request.path_params["dataset"], action)
+        return caller, self.asking.dataset(caller, request.path_params["dataset"], action)
 
     async def form(self, request: Request, action: str) -> tuple[Caller, Hosted, FormData]:
         """The same, and the fields of a form that a page of this server sent."""
-        caller, hosted = self.hosted(request, action)
+        caller, hosted = self.find_dataset(request, action)
         return caller, hosted, await self.own_form(request)
 
     # --- what is shown ------------------------------------------------------------------------------

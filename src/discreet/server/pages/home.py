@@ -53,7 +53,7 @@ class HomePages:
 
     async def dataset(self, request: Request) -> Response:
         """A data set in plain words."""
-        caller, hosted = self._pages.hosted(request, "read description")
+        caller, hosted = self._pages.find_dataset(request, "read description")
         about = {"words": _words(hosted), "tables": table_views(hosted.data)}
         return self._pages.show(
             request,
@@ -67,7 +67,7 @@ class HomePages:
 
     async def made_up(self, request: Request) -> Response:
         """Rows that were made up from the description."""
-        _, hosted = self._pages.hosted(request, "read description")
+        _, hosted = self._pages.find_dataset(request, "read description")
         tables = made_up_rows(hosted.data, _ROWS)
         shown = [{"name": name, "header": header, "rows": rows} for name, (header, rows) in tables.items()]
         return self._pages.show(request, "made_up.html", hosted, "data", tables=shown)

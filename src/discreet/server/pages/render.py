@@ -2,8 +2,8 @@
 """Templates and static files: how a page is written, with everything escaped.
 
 **Guarantee.** Autoescape is on for every template, and a name that a template uses and nobody gave
-is an error. Only the SVG of `charts.py` and `privacy/svg.py`, which escape by themselves, is written
-as it is.
+is an error. Only the SVG of `charts.py` and `privacy/svg.py`, which escape by themselves, is
+written as it is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import cache
+from importlib import metadata
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-
-from discreet import __version__
 
 __all__ = ["render", "static_file", "static_path"]
 
@@ -78,7 +77,7 @@ def render(
             csrf=lambda: hidden,
             static=static_path,
             nonce=getattr(request.state, "nonce", ""),
-            version=__version__,
+            version=metadata.version("discreet"),
         )
     )
     return HTMLResponse(text, status)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
+
 from discreet.server.asking import QuestionOutcome
 from discreet.server.datasets import Hosted
 from discreet.server.pages.frame import Pages
@@ -16,10 +18,11 @@ __all__ = ["answer_context"]
 
 def answer_context(
     pages: Pages,
+    request: Request,
     hosted: Hosted,
     outcome: QuestionOutcome,
-    key: str,
     *,
+    key: str,
     question: str = "",
     cost: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
@@ -29,7 +32,11 @@ def answer_context(
     if outcome.state == "answered" and answer is not None:
         receipt = answer.receipt
         shown = None if receipt is None else {"number": receipt.number, "hash": receipt.hash}
-        code = "" if cost is None else reproducing_code(address(pages), hosted.name, question, cost, key)
+        code = (
+            ""
+            if cost is None
+            else reproducing_code(address(pages, request), hosted.name, question, cost, key)
+        )
         view = AnswerView.of(answer, receipt=shown, code=code, cite=_cite(hosted, receipt))
         paid = "now" if outcome.paid else "before; showing it again costs nothing"
         return {**context, "state": "answered", "answer": view, "paid": paid}
@@ -38,10 +45,10 @@ def answer_context(
     return {**context, "state": "not drawn" if outcome.state == "not drawn" else "waiting"}
 
 
-def address(pages: Pages) -> str:
+def address(pages: Pages, request: Request) -> str:
     """Where people reach the server."""
-    config = pages.config
-    return config.public_url or f"http://{config.host}:{config.port}"
+    scheme = "https" if pages.config.secure else "http"
+    return pages.config.public_url or f"{scheme}://{request.headers.get('host', '')}"
 
 
 def _cite(hosted: Hosted, receipt: Any) -> str:

@@ -296,26 +296,29 @@ def example_questions(data: DescribedTables) -> list[str]:
     for table in data.tables.values():
         if not table.private:
             continue
-        unit = data.protect.column
-        columns = [column for column in table.columns.values() if column.name != unit]
+        columns = [column for column in table.columns.values() if column.name != data.protect.column]
         few = min((c for c in columns if c.values and len(c.values) <= 30), key=_size, default=None)
         number = next((c for c in columns if c.bounds is not None and c.kind != "text"), None)
-        name = _quoted(table.name)
-        examples.append(f"SELECT COUNT(*) FROM {name}")
+        examples.append(_select("COUNT(*)", table.name))
         if few is not None:
-            examples.append(f"SELECT {_quoted(few.name)}, COUNT(*) FROM {name} GROUP BY {_quoted(few.name)}")
+            examples.append(_select("COUNT(*)", table.name, few.name))
         if few is not None and number is not None:
-            examples.append(
-                f"SELECT {_quoted(few.name)}, AVG({_quoted(number.name)}) FROM {name} GROUP BY {_quoted(few.name)}"
-            )
+            examples.append(_select(f"AVG({_sql_name(number.name)})", table.name, few.name))
     return examples[:3]
+
+
+def _select(aggregate: str, table: str, key: str = "") -> str:
+    """A question; it is shown, and asked by nobody but its reader."""
+    by = f" GROUP BY {_sql_name(key)}" if key else ""
+    keys = f"{_sql_name(key)}, " if key else ""
+    return f"SELECT {keys}{aggregate} FROM {_sql_name(table)}{by}"  # noqa: S608 - see above
 
 
 def _size(column: Column) -> int:
     return len(column.values or ())
 
 
-def _quoted(name: str) -> str:
+def _sql_name(name: str) -> str:
     """A name as SQL writes it."""
     if name.isidentifier() and name.isascii() and name == name.lower():
         return name
