@@ -55,11 +55,13 @@ def serve(settings: Settings, *, state: State = None, port: Port = None, json: o
         if json:
             print_json({"command": "serve", **facts})
             return
-        rows = [("serves", facts["url"])]
+        # Whole lines, which can be copied however narrow the terminal is.
+        print(f"serves   {facts['url']}")
         if "enter" in facts:
-            call = f'dp.connect("{facts["url"]}/d/{facts["dataset"]}", token="{facts["token"]}")'
-            rows += [("open", facts["enter"]), ("python", call), ("stop", "Ctrl-C")]
-        print_rows(rows)
+            print(f"open     {facts['enter']}")
+        if "token" in facts:
+            print(f"token    {facts['token']}")
+        print("stop     Ctrl-C", flush=True)
 
     start.serve(config, announce)
 
@@ -106,7 +108,8 @@ def add_person(
     if json:
         print_json({"command": "people add", "id": person.id, "link": place})
     else:
-        print_rows([("person", person.id), ("link", place)])
+        print(f"person   {person.id}")
+        print(f"link     {place}")
 
 
 def list_people(settings: Settings, *, json: options.Json = False) -> None:

@@ -56,7 +56,8 @@ def serve(config: ServerConfig, announce: Announce) -> None:
         h11_max_incomplete_event_size=16 * 1024,
     )
     server = _AnnouncingServer(settings)
-    server.on_ready = lambda port: announce(_addresses(config, services, port))
+    has_pages = any(getattr(route, "path", "") == "/enter" for route in app.routes)
+    server.on_ready = lambda port: announce(_addresses(config, services, port, has_pages=has_pages))
     try:
         server.run()
     except SystemExit:
@@ -83,7 +84,7 @@ class _AnnouncingServer(uvicorn.Server):
             self.on_ready(self.servers[0].sockets[0].getsockname()[1])
 
 
-def _addresses(config: ServerConfig, services: Services, port: int) -> dict[str, str]:
+def _addresses(config: ServerConfig, services: Services, port: int, *, has_pages: bool) -> dict[str, str]:
     """Where the server is reached; for one person with a link and a token that let them in."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = config.public_url or f"{'https' if config.tls_cert else 'http'}://{host}:{port}"
@@ -97,8 +98,10 @@ def _addresses(config: ServerConfig, services: Services, port: int) -> dict[str,
     if services.store.seat_of(hosted.name, person.id) is None:
         services.store.take_seat(hosted.name, hosted.seats[0], person.id)
     token, _ = services.people.make_token(person.id, "start", days=1)
-    link = services.people.make_link(person.id)
-    return {"url": url, "dataset": hosted.name, "enter": f"{url}/enter?once={link}", "token": token}
+    facts = {"url": url, "dataset": hosted.name, "token": token}
+    return facts | (
+        {"enter": f"{url}/enter?once={services.people.make_link(person.id)}"} if has_pages else {}
+    )
 
 
 # --- people -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError
@@ -340,7 +341,7 @@ def learning_view(words: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if words is None:
         return None
-    counted = math.ceil(100 * float(words["guess"]["right"]) - 1e-12)
+    counted = math.ceil(100 * Fraction(words["guess"]["right"]))
     sentence = f"At most {counted} of 100 guesses are right. A coin toss gets 50 right, above the line."
     return {
         "dots": hundred_squares_svg(counted, sentence),

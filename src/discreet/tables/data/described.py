@@ -50,6 +50,10 @@ class DescribedEngine:
         """Refused."""
         self.ready()
 
+    def public_rows(self, table: str) -> Any:
+        """Refused."""
+        self.ready()
+
     def ready(self) -> NoReturn:
         """Refuse: there is nothing to count."""
         raise EngineFailed(

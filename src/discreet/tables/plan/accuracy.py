@@ -107,6 +107,10 @@ def least_spend(
     for aggregate in question.aggregates:
         if aggregate.kind not in {*_FIXED, "mean"}:
             raise _unpredictable_error(aggregate)
+    finds_keys = question.workload is not None and any(key.values is None for key in question.keys)
+    if finds_keys and delta is not None:
+        # The noise of a table depends on how many values of its keys are found.
+        raise _unpredictable_error(question.aggregates[0])
     if any(_is_curved(column.of) for column in question.outputs):
         # An error of the parts would be another one than that of the number asked for.
         raise _unpredictable_error(question.aggregates[0])

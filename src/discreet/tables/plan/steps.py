@@ -23,8 +23,9 @@ from discreet.errors import RefusedQuestion
 from discreet.mechanisms.noise_sums import tail_bound_of_sum
 from discreet.tables.algebra.sums import BoundedSums
 from discreet.tables.answer.answer import Answer
-from discreet.tables.answer.evaluate import Linear, column_of_nodes
+from discreet.tables.answer.evaluate import column_of_nodes
 from discreet.tables.answer.linear import add_forms, deviation
+from discreet.tables.answer.nodes import Linear
 from discreet.tables.ask.question import Question
 from discreet.tables.plan.compile import TableMechanism
 from discreet.tables.plan.cube import CubeStage
