@@ -133,6 +133,8 @@ class Table:
     of: str | None = None
     # Of the rows of a query: columns that are keys of a described table, as (table, key).
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # Of a public table: columns that are a hierarchy, the coarsest first.
+    hierarchy: tuple[str, ...] = ()
     # Whether its rows belong to privacy units.
     private: bool = field(init=False, repr=False, compare=False)
 
@@ -145,6 +147,8 @@ class Table:
             raise rules.description_error(
                 where, "two of its columns differ only in upper and lower case.", "rename one of them"
             )
+        if self.hierarchy:
+            self._check_hierarchy(where)
         if self.unit in {None, ROW, LINKED}:
             return
         if self.unit not in self.columns:
@@ -160,6 +164,19 @@ class Table:
                 "a moment or bytes.",
                 "store it as a whole number or as text",
                 "engines disagree on whether 7 and 7.0 are the same person.",
+            )
+
+    def _check_hierarchy(self, where: str) -> None:
+        """Refuse a hierarchy that is not made of two or more columns of a public table."""
+        names = [name for name in self.hierarchy if name in self.columns]
+        if len(self.hierarchy) < 2 or len({*names}) < len(self.hierarchy) or self.private:
+            example = [*dict.fromkeys([*names, *self.columns])][:2]
+            raise rules.description_error(
+                where,
+                "hierarchy must list two or more columns of a public table, the coarsest first.",
+                f"hierarchy = {quoted(example)}   or, in Python,  "
+                f"hierarchies={{{quoted(self.name)}: {quoted(example)}}}",
+                "its rows say which places belong to which.",
             )
 
 
@@ -269,7 +286,7 @@ def _check_period(column: str | None, per: object, when: object) -> None:
             "DP107",
             "when is stated without per." if not per else "a row cannot be divided into periods.",
             why="the time of a row belongs to the privacy unit only if the unit is a person in a period.",
-            fix='protect=dp.each("user_id", at_most=5, per="day", when="seen_at")',
+            fix=f'dp.each({quoted(column or "user_id")}, at_most=5, per="day", when="{when or "seen_at"}")',
         )
 
 

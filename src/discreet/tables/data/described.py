@@ -84,7 +84,8 @@ def tables_of(description: DataDescription) -> dict[str, Table]:
         if description.protect.per and unit != LINKED:
             tables[name] = replace(tables[name], when=time_column(tables[name], description.protect))
     for name, table in description.public.items():
-        tables[name] = Table(name, _columns(name, table), None, table.source, table.table)
+        columns = _columns(name, table)
+        tables[name] = Table(name, columns, None, table.source, table.table, hierarchy=table.hierarchy)
     return tables
 
 

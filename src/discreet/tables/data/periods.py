@@ -33,7 +33,7 @@ def time_column(table: Table, protect: Each) -> str:
         raise rules.description_error(
             f"table {table.name}, column {unit.name}",
             f"with per={quoted(protect.per)} the unit must be a whole number or a text.",
-            "store it as a whole number or as text",
+            "leave out per and when, or store it as a whole number or as text",
             "engines disagree on how other values are written, and a person could be two units.",
         )
     if stated in times:

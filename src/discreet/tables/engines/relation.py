@@ -79,9 +79,9 @@ class Relations:
             is_owned = t.both([is_owned, t.negate(self.dialect.is_nan(t.column(unit.name)))])
         unit_value = name_term(plain(self.dialect, unit), UNIT)
         owned = cells.select(unit_value, copy=False).where(is_owned, copy=False)
-        return owned if period is None else self._divided(owned, needed, period)
+        return owned if period is None else self._unit_periods(owned, needed, period)
 
-    def _divided(self, owned: exp.Select, needed: Mapping[Read, None], period: Expr) -> exp.Select:
+    def _unit_periods(self, owned: exp.Select, needed: Mapping[Read, None], period: Expr) -> exp.Select:
         """Rows whose unit is the one that they have, in a period; rows without a time are dropped.
 
         The number of the first day ends the text, so two units in two periods never write the same.

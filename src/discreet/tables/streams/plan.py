@@ -322,7 +322,7 @@ def _participation(question: Question, dataset: Dataset, stated: Participation |
             "DP107",
             f"a stream cannot protect each {dataset.unit.protects}.",
             why="a stream bounds what a person adds over all its periods, so the person is its unit.",
-            fix=f"protect=dp.each({protect.column!r}, at_most=20)",
+            fix=f"leave out per, so that all rows of one {protect.column} are protected together",
         )
     if protect.column is None or any(table.unit == ROW for table in dataset.tables.values() if table.private):
         if stated is not None and stated != Participation():
