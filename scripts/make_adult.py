@@ -25,11 +25,11 @@ DIGESTS = {
 }
 #: The published columns, in their order; None is left out.
 COLUMNS: tuple[tuple[str, Any] | None, ...] = (
-    ("age", pa.int8()),
+    ("age", pa.int32()),
     ("workclass", pa.string()),
     None,  # fnlwgt: how many people a sampled person stood for; it is nearly a name
     ("education", pa.string()),
-    ("education_level", pa.int8()),
+    ("education_level", pa.int32()),
     ("marital_status", pa.string()),
     ("occupation", pa.string()),
     ("relationship", pa.string()),
@@ -37,7 +37,7 @@ COLUMNS: tuple[tuple[str, Any] | None, ...] = (
     ("sex", pa.string()),
     ("capital_gain", pa.int32()),
     ("capital_loss", pa.int32()),
-    ("hours_per_week", pa.int8()),
+    ("hours_per_week", pa.int32()),
     ("native_country", pa.string()),
     ("over_50k", pa.bool_()),
 )

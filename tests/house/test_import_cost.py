@@ -34,8 +34,13 @@ def test_importing_the_facade_loads_only_itself():
         ("import discreet\ndiscreet.errors.DiscreetError", "discreet.errors", {"numpy", "scipy"}),
         ("import discreet\ndiscreet.privacy.gaussian(noise=1.0).epsilon(delta=1e-6)", "numpy", HEAVY),
         ("import discreet.cli", "typer", HEAVY | {"scipy"}),
+        (
+            "import discreet as dp\ndp.Session(dp.open(dp.data.path('adult.toml')), limit=dp.Limit.filter(epsilon=1))",
+            "duckdb",
+            HEAVY - {"duckdb"},
+        ),
     ],
-    ids=["errors", "accounting", "command line"],
+    ids=["errors", "accounting", "command line", "session"],
 )
 def test_nothing_heavy_is_loaded_that_is_not_needed(statement, needed, heavy):
     modules = loaded_by(statement)

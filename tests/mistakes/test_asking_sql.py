@@ -288,7 +288,10 @@ def asked(two_tables):
     Mistake(f"{COUNT}, wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
     Mistake(f"{COUNT} CROSS JOIN wards", "DP703", JOINED, f"{COUNT} {JOINED}"),
     Mistake(
-        "SELECT COUNT(*) FROM wards",
+        "SELECT SUM(nothing) FROM wards", "DP702", "SELECT COUNT(*) FROM wards", "SELECT COUNT(*) FROM wards"
+    ),
+    Mistake(
+        "SELECT COUNT(*) FROM (SELECT * FROM wards) AS w JOIN visits USING (ward)",
         "DP703",
         "FROM visits LEFT JOIN wards ON ",
         f"{COUNT} LEFT JOIN wards ON visits.ward = wards.ward",

@@ -58,6 +58,7 @@ def taken(wrong: str, code: str, fix: str, right: str) -> Mistake:
     Mistake(asked('bins={"ward": 2}'), "DP107", "leave out the bins of ward", left_out='bins={"ward": 2}, '),
     slip('bins={"days": "20"}', "DP107", 'bins={"days": 20}'),
     slip('bins={"cost": 4_000}', "DP107", 'bins={"cost": 20}'),
+    slip('columns=["days"], bins={"days": [900, 1_000]}', "DP107", 'bins={"days": 20}'),
     slip("check=0.6", "DP102", "check=0.01"),
     Mistake(
         asked("", data='"SELECT * FROM visits"'), "DP104", "session.synthesize(data, ", asked("check=0.01")

@@ -200,6 +200,12 @@ def test_a_slip_in_merging_is_answered_and_its_fix_works(mistake, here):
         "WHERE name IN ('A', 'B') GROUP BY CUBE (name)",
     ),
     Mistake(
+        'session.sql("SELECT COUNT(*) FROM visits GROUP BY CUBE (came_on, ward)", rho=0.1, delta=1e-6)',
+        "DP704",
+        "WHERE came_on IN (DATE '2026-01-01', DATE '2026-01-02')",
+        asked("WHERE came_on IN (DATE '2026-01-01', DATE '2026-01-02') GROUP BY CUBE (came_on, ward)"),
+    ),
+    Mistake(
         asked("GROUP BY CUBE (ward)", "MEDIAN(days)"),
         "DP706",
         "a question of its own",

@@ -74,6 +74,13 @@ def described(folder):
     slip('"tracks"', '"renyi"', 'filter = "tracks"'),
     slip('"month"', '"fortnight"', 'window = "month"'),
     slip('ledger = "visits"', "ledger = 3", 'ledger = "visits"'),
+    Mistake(
+        RIGHT + '\n[public.wards]\nsource = "wards.csv"\nhierarchy = "region"\n',
+        "DP403",
+        'hierarchy = ["region", "district"]',
+        RIGHT + '\n[public.wards]\nsource = "wards.csv"\nhierarchy = ["region", "ward"]\n'
+        '# hierarchy = ["region", "district"]\n',
+    ),
 )
 def test_describing(mistake, described):
     error = check_mistake(mistake, described)

@@ -132,6 +132,19 @@ def shop(links: str) -> str:
         f'{OPEN}, public={{"wards": "wards.csv"}})',
     ),
     Mistake(
+        f'{OPEN}, public={{"wards": "wards.csv"}}, hierarchies={{"wrads": ["region", "ward"]}})',
+        "DP403",
+        'hierarchies={"wards": ["region", "district"]}',
+        f'{OPEN}, public={{"wards": "wards.csv"}}, hierarchies={{"wards": ["region", "ward"]}})'
+        '  # hierarchies={"wards": ["region", "district"]}',
+    ),
+    Mistake(
+        f'{OPEN}, public={{"wards": "wards.csv"}}, hierarchies={{"wards": ["region"]}})',
+        "DP403",
+        'hierarchies={"wards": ["region", "ward"]}',
+        f'{OPEN}, public={{"wards": "wards.csv"}}, hierarchies={{"wards": ["region", "ward"]}})',
+    ),
+    Mistake(
         "dp.Session(table, limit=Limit.filter(epsilon=1))",
         "DP104",
         f"data = dp.open(source, {PROTECT})",

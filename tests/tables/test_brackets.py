@@ -15,6 +15,7 @@ from discreet.tables.ask.question import AnswerColumn
 from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.ranks import intervals_epsilon
 from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
@@ -115,8 +116,8 @@ def test_intervals_cost_one_choice_for_all_groups(shares, keys, relation):
     data = dataset(at_most=1, relation=relation)
     mechanism = compile_question(question(*asked, keys=keys), data, Spend(epsilon=2.0))
     (part,) = mechanism.stages
-    fine, each = part.sums.scheme.fine, float(part.epsilon)
-    assert each * part.strategy.choices <= 2.0
+    fine, each = part.sums.scheme.fine, intervals_epsilon(part.epsilon)
+    assert part.epsilon * part.strategy.choices + each <= 2.0
     everybody = list(people((0, 1, 3), most=2))
     own = {who: weighted(part.sums, who) for who in everybody}
     drawn = [tuple(sorted(y)) for y in itertools.product((0, 1, 3), repeat=len(shares))]
@@ -247,7 +248,9 @@ def test_the_cost_of_intervals_is_stated():
     mechanism = compile_question(
         question(("quantile", x, {"fraction": (1, 2)})), dataset(at_most=3), Spend(epsilon=1)
     )
-    assert repr(mechanism.guarantee).startswith("2 * exponential(epsilon=0.5")
+    value, interval = 0.3333333333333333, 0.6666666666666666
+    expected = f"exponential(epsilon={value}, unit='id') + exponential(epsilon={interval}, unit='id')"
+    assert repr(mechanism.guarantee) == expected
     text = str(mechanism.preview())
-    assert "the same cost again for the interval" in text
+    assert "and epsilon 0.6667 for the interval" in text
     assert "interval to about" in text

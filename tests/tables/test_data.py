@@ -14,6 +14,7 @@ import pytest
 from discreet import data as shipped
 from discreet.errors import BadParameter
 from discreet.tables.data import toml
+from discreet.tables.data.readers.parquet import Parquet
 from tests.chance import no_chance
 from tests.house.project import ROOT
 
@@ -65,6 +66,11 @@ def test_it_is_small_and_credited():
     assert re.search(r"Becker.*Kohavi.*1996", credit)
     for word in ("10.24432/C5XW20", "CC BY 4.0", "What we changed"):
         assert word in credit
+
+
+def test_the_quick_reader_can_read_it():
+    """The other one needs three times the memory of a session."""
+    assert Parquet.of([shipped.path("adult.parquet")]).plain_terms() is not None
 
 
 def test_only_what_is_there_has_a_path():

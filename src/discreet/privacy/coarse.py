@@ -26,6 +26,8 @@ from discreet.privacy.tilted import FAR
 _OUTSIDE = 1e-8
 #: The same without a tilt, where all of it matters, and the log δ above which none is needed.
 LEAST_OUTSIDE, _LARGE = 1e-13, math.log(0.01)
+#: So many terms of moments are in memory at once.
+_AT_ONCE = 1 << 17
 #: Relative growth of the coarse cells.
 _COARSE = 1 / 8
 
@@ -55,9 +57,13 @@ class Coarse:
         """K(λ) = Σ count·log E e^{λL} for each λ: an upper bound of (order - 1)·Rényi when λ ≥ 0."""
         total = np.zeros(tilts.size)
         for count, distribution in zip(self.counts, masses or self.distributions, strict=True):
-            logs = distribution.log_p[None, :] + tilts[:, None] * distribution.losses[None, :]
-            top = logs.max(axis=1)
-            total += count * (top + np.log(np.sum(np.exp(logs - top[:, None]), axis=1)))
+            at_once = max(1, _AT_ONCE // max(1, distribution.losses.size))
+            for first in range(0, tilts.size, at_once):
+                some = slice(first, first + at_once)
+                logs = distribution.log_p[None, :] + tilts[some, None] * distribution.losses[None, :]
+                top = logs.max(axis=1)
+                logs -= top[:, None]
+                total[some] += count * (top + np.log(np.sum(np.exp(logs, out=logs), axis=1)))
         return total
 
     def chernoff_log_delta(self, epsilon: float) -> float:

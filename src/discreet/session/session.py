@@ -72,8 +72,10 @@ _QUESTION_MODULES = (
     "discreet.session.batch",
     "discreet.session.synthesis",
     "discreet.tables.answer.catalogue",
+    "discreet.tables.answer.public",
     "discreet.tables.ask.sql",
     "discreet.tables.ask.sql.catalogue",
+    "discreet.tables.ask.sql.public",
     "discreet.tables.plan.accuracy",
     "discreet.tables.plan.cap",
     "discreet.tables.plan.compile",
@@ -166,7 +168,8 @@ class Session(StreamMethods):
         that you need ("±50", "±2 %"); with an error, `epsilon` is the most that it may cost. `key`
         makes a retry safe: the same key and question give the same answer at no further cost.
         `EXPLAIN PRIVACY SELECT …` is a question for `preview`. `SHOW TABLES` and `DESCRIBE visits`
-        show the public description, and cost nothing.
+        show the public description. A question about public tables alone is run by DuckDB as it
+        stands. Both cost nothing.
 
         **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused
         question costs nothing.
@@ -181,7 +184,7 @@ class Session(StreamMethods):
         >>> again.rows() == answer.rows(), session.budget().remaining
         (True, {'epsilon': 0.9})
         """
-        described = _description_of(text, self.data)
+        described = _free_answer(text, self.data, parameters)
         if described is not None:
             return described
         stated = question_cost(
@@ -630,13 +633,18 @@ def _parse(text: object, data: Dataset, parameters: Sequence[Value] = ()) -> Par
     return parse(text, data, parameters)
 
 
-def _description_of(text: object, data: Dataset) -> Answer | None:
-    """The answer to SHOW TABLES or DESCRIBE, which costs nothing."""
+def _free_answer(text: object, data: Dataset, parameters: object) -> Answer | None:
+    """The answer to SHOW TABLES, DESCRIBE or a question about public tables, which costs nothing."""
     with naming_extras():
         from discreet.tables.answer.catalogue import catalogue_answer
+        from discreet.tables.answer.public import public_answer
         from discreet.tables.ask.sql.catalogue import catalogue_question
-    question = catalogue_question(text, data)
-    return None if question is None else catalogue_answer(question, data)
+        from discreet.tables.ask.sql.public import public_question
+    catalogue = catalogue_question(text, data)
+    if catalogue is not None:
+        return catalogue_answer(catalogue, data)
+    public = public_question(text, data, parameters)
+    return None if public is None else public_answer(public, data)
 
 
 def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:

@@ -11,7 +11,7 @@ never guessed from data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
@@ -143,11 +143,14 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
     version: str = "",
     budget: Mapping[str, object] | None = None,
     table: str = "",
+    hierarchies: Mapping[str, Sequence[str]] | None = None,
 ) -> Dataset:
     """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
 
     `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to
-    nobody, and `table` names a table of a database.
+    nobody, and `table` names a table of a database. `hierarchies` says for public tables which
+    columns are a hierarchy, the coarsest first: {"places": ["region", "district", "town"]}.
+    Columns of the same names in private tables have their values, and ROLLUP over them is a tree.
 
     **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about
     private rows. Every later release protects the unit of `protect`.
@@ -167,6 +170,7 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             "name": name,
             "public": public,
             "table": table or None,
+            "hierarchies": hierarchies,
         }
         return _from_toml(source, given, engine)
     if not isinstance(protect, Each):
@@ -197,7 +201,26 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         engine=engine,
         version=version,
         budget=checked_budget(budget or {}),
+        hierarchies=_hierarchies(hierarchies or {}, list(public or {})),
     )
+
+
+def _hierarchies(
+    hierarchies: Mapping[str, Sequence[str]], public: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The hierarchies by the names of public tables."""
+    for name, columns in hierarchies.items():
+        if name not in public or isinstance(columns, str):
+            table = rules.closest(name, public) if public else "places"
+            raise rules.description_error(
+                "hierarchies",
+                "each entry must be a public table, with a list of its columns.",
+                f'hierarchies={{"{table}": ["region", "district"]}}   with  public={{"{table}": …}}',
+            )
+    return {
+        name: tuple(rules.word_of("hierarchies", column) for column in columns)
+        for name, columns in hierarchies.items()
+    }
 
 
 def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -> Dataset:
@@ -220,6 +243,7 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
         engine=engine or description.engine,
         version=description.version,
         budget=description.budget,
+        hierarchies={key: table.hierarchy for key, table in description.public.items() if table.hierarchy},
     )
     borrowed = {key: table.borrowed for key, table in tables.items() if table.borrowed}
     described = replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
@@ -238,6 +262,7 @@ def _open_tables(
     engine: str | None,
     version: str,
     budget: Mapping[str, Any],
+    hierarchies: Mapping[str, tuple[str, ...]],
 ) -> Dataset:
     if set(private) & set(public):
         raise rules.description_error(
@@ -269,10 +294,19 @@ def _open_tables(
                 key, opened_engine.columns(key), columns_by_table.get(key, {}), units.get(key), sources
             )
             unit = units.get(key)
-            tables[key] = Table(key, described, unit, sources.label, sources.within, links.get(key))
+            tables[key] = Table(
+                key,
+                described,
+                unit,
+                sources.label,
+                sources.within,
+                links.get(key),
+                hierarchy=hierarchies.get(key, ()),
+            )
         files = tuple(
             source.files for source in (*private.values(), *public.values()) if source.files is not None
         )
+        tables = _with_places(tables, opened_engine)
         data = Dataset(name, tables, protect, opened_engine, version, budget, files)
         undo.pop_all()
     return data
@@ -339,6 +373,24 @@ def _described_columns(
             )
         columns[name] = replace(described, name=name, kind=wanted)
     return columns
+
+
+def _with_places(tables: Mapping[str, Table], engine: Engine) -> dict[str, Table]:
+    """The tables, where columns of private ones have the values of the hierarchy that has their
+    name, unless values are stated.
+    """
+    found = dict(tables)
+    for public in tables.values():
+        for level in public.hierarchy:
+            values = [value for (value,) in engine.values(public.name, (level,)) if value is not None]
+            for table in found.values():
+                column = table.columns.get(level)
+                if not table.private or column is None or column.values is not None or not values:
+                    continue
+                if column.kind == public.columns[level].kind:
+                    described = {**table.columns, level: replace(column, values=tuple(values))}
+                    found[table.name] = replace(table, columns=described)
+    return found
 
 
 def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> dict[str, Table]:

@@ -212,9 +212,12 @@ DELETE FROM orders WHERE status = 'cancelled';
 SELECT COUNT(*) AS n FROM orders WHERE status <> 'cancelled';
 
 -- Public tables only
--- @refused DP703 JOIN products
-SELECT category, COUNT(*) FROM products GROUP BY category;
--- @instead
+SELECT category, COUNT(*) AS n FROM products GROUP BY category;
+
+-- Public tables only, with all of SQL
+SELECT category, product_id FROM products WHERE product_id IN (SELECT MIN(product_id) FROM products GROUP BY category) ORDER BY 1 LIMIT 3;
+
+-- Products of each category, and items of each
 SELECT category, COUNT(*) AS n FROM items JOIN products USING (product_id) GROUP BY category;
 
 -- Customers without an order, by their number

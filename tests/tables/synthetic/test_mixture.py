@@ -8,7 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from discreet.tables.synthetic.mixture import Mixture, NoisyMarginal, NoisyPairs, _Fit, fit_mixture
+from discreet.tables.synthetic.mixture import (
+    Mixture,
+    NoisyMarginal,
+    NoisyPairs,
+    _Fit,
+    components_for,
+    fit_mixture,
+)
 from discreet.tables.synthetic.stream import SeededStream
 from discreet.tables.workloads.residuals import ResidualSystem
 
@@ -153,3 +160,28 @@ def test_a_model_as_json():
     assert all(np.array_equal(*both) for both in zip(again.factors, mixture.factors, strict=True))
     with pytest.raises(ValueError, match="another size"):
         Mixture.from_dict(mixture.to_dict(), (3, 2, 5))
+
+
+def test_tables_of_three_columns_leave_other_three_columns_alone():
+    """Two parities of three columns each: with few components, columns of both seem to belong together."""
+    one = np.zeros((2, 2, 2))
+    for cell in np.ndindex(2, 2, 2):
+        one[cell] = 0.25 * (sum(cell) % 2)
+    joint = np.multiply.outer(one, one)
+    pairs = pairs_of(joint, variance=1.0)
+    tables = [NoisyMarginal(keys, 10_000 * margin(joint, keys), 25.0) for keys in ((0, 1, 2), (3, 4, 5))]
+
+    def worst(components):
+        mixture = fit_mixture(pairs, tables, components=components, most_steps=500)
+        assert distance(mixture, joint, (0, 1, 2)) < 0.05
+        return np.mean([distance(mixture, joint, keys) for keys in ((0, 1, 3), (0, 4, 5), (1, 2, 5))])
+
+    assert components_for(joint.shape) == 4_000
+    assert worst(4_000) < 0.5 * worst(100)
+
+
+def test_there_are_fewer_components_of_wider_columns():
+    counts = [components_for([width] * 10) for width in (1, 3, 10, 30, 300)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 4_000
+    assert counts[-1] == 400

@@ -188,6 +188,37 @@ def test_exports(copied, tmp_path):
     assert copied.to_pandas(rows=20).attrs["discreet.protects"]
 
 
+def test_types_do_not_depend_on_the_rows(copied):
+    """No rows and rows with NULL alone have the types of all others, so that files can be joined."""
+    full, none = copied.to_arrow(rows=50), copied.to_arrow(rows=0)
+    missing = copied.to_arrow(rows=20, where={"smokes": None})
+    assert missing["smokes"].null_count == 20
+    assert full.schema.types == none.schema.types == missing.schema.types
+    assert pa.null() not in full.schema.types
+    assert copied.to_polars(rows=50).schema == copied.to_polars(rows=0).schema
+    empty = copied.to_pandas(rows=0)
+    assert (len(empty), empty["days"].dtype, list(empty.columns)) == (0, "int64", list(copied.header))
+    assert empty.attrs["discreet.statement"]
+
+
+def test_a_copy_is_made_of_one_table():
+    """The fix is applied: each table by itself."""
+    people = pa.table({"id": [1, 2, 3], "sex": ["F", "M", "F"]})
+    visits = pa.table({"id": [1, 1, 2], "ward": ["east", "north", "east"]})
+    data = dp.open(
+        {"visits": visits, "people": people},
+        protect=dp.each("id", at_most=2),
+        columns={"visits": {"ward": COLUMNS["ward"]}, "people": {"sex": COLUMNS["sex"]}},
+    )
+    session = session_on(data)
+    with pytest.raises(DiscreetError, match="DP701") as caught:
+        session.synthesize(data, **COST)
+    assert caught.value.spent == "nothing"
+    assert not any(entry.kind == "reserved" for entry in session.ledger.entries())
+    fixed = eval(caught.value.fix.replace("…", "rho=0.5"), {"session": session, "data": data})
+    assert fixed.header == ("ward",)
+
+
 def test_the_statement_says_what_it_is_not_good_for(copied):
     words = copied.statement()
     for part in (

@@ -70,6 +70,9 @@ class Engine(Protocol):
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a PUBLIC table, sorted."""
 
+    def public_rows(self, table: str) -> Any:
+        """The rows of a PUBLIC table as an Arrow table, without columns of unknown kinds."""
+
     def ready(self) -> None:
         """Refuse (DP803) if the data cannot be counted now; called before a charge, so a refusal
         costs nothing.

@@ -139,6 +139,9 @@ class Answer:
         if len(self.columns) == 1 and len(self.groups) == 1:
             value: Value = next(iter(self.columns.values())).values[0]
             return value
+        if len(self.keys) == 1 and len(self.groups) == 1 and not self.columns:
+            # An exact number, of public tables alone.
+            return self.groups[0][0]
         raise BadParameter(
             "DP107",
             f"this answer has {len(self.groups)} rows and {len(self.columns)} noisy columns, not one number.",
@@ -156,7 +159,9 @@ class Answer:
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).interval
         (9, 15)
         """
-        _ = self.value
+        value = self.value
+        if not self.columns:
+            return value, value  # type: ignore[return-value]  # exact
         (column,) = self.columns.values()
         return column.lo[0], column.hi[0]
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.arrange import computed_column, nodes_of
-from discreet.tables.answer.evaluate import Linear, Node, column_of_nodes, combine
+from discreet.tables.answer.evaluate import column_of_nodes, combine
 from discreet.tables.answer.linear import CombinedNoise, add_forms, deviation
+from discreet.tables.answer.nodes import Linear, Node
 from discreet.tables.answer.noisy import Noisy, Values
 from discreet.tables.answer.windows import sort_rows
 from discreet.tables.ask.question import SortOrder

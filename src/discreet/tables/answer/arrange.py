@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from discreet.tables.answer.evaluate import Node, column_of_nodes, evaluate
+from discreet.tables.answer.evaluate import column_of_nodes, evaluate
+from discreet.tables.answer.nodes import Node
 from discreet.tables.answer.noisy import Noisy
 from discreet.tables.answer.windows import sort_rows, window_nodes
 from discreet.tables.ask.question import Question

@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from discreet.tables.answer.linear import (
     CombinedNoise,
-    Form,
     add_forms,
     half_width,
     quotient_ends,
     scale_form,
 )
+from discreet.tables.answer.nodes import Applied, Cell, Linear, Node, ReleasedQuotient, Unbounded, leaves_of
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy
+from discreet.tables.answer.statistics import STATISTICS, statistic_ends
 from discreet.tables.ask.released import (
     PublicValue,
     ReleasedColumn,
@@ -38,10 +39,7 @@ from discreet.tables.ask.released import (
 
 __all__ = [
     "NULL",
-    "Linear",
-    "Node",
     "Result",
-    "Unbounded",
     "add_nodes",
     "column_of_nodes",
     "combine",
@@ -51,63 +49,6 @@ __all__ = [
 
 #: A quotient with more noises than that has the interval of its parts, which is wider and faster.
 _LONGEST_QUOTIENT = 200
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A released number with a linear noise; a public value has no noise."""
-
-    value: Any
-    form: Form
-
-    @property
-    def is_number(self) -> bool:
-        """Whether arithmetic may be done with it."""
-        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
-
-
-@dataclass(frozen=True)
-class ReleasedQuotient:
-    """A released number divided by another one."""
-
-    top: Linear
-    bottom: Linear
-
-    @property
-    def value(self) -> Any:
-        return self.top.value / self.bottom.value if self.bottom.value else None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A number of a noisy column whose noise is not linear."""
-
-    name: str
-    row: int
-    column: Noisy
-
-    @property
-    def value(self) -> Any:
-        return self.column.values[self.row]
-
-
-@dataclass(frozen=True)
-class Applied:
-    """An operator on nodes."""
-
-    op: str
-    parts: tuple[Node, ...]
-    value: Any
-
-
-@dataclass(frozen=True)
-class Unbounded:
-    """A released number without an interval, such as a rank."""
-
-    value: Any
-
-
-Node: TypeAlias = Linear | ReleasedQuotient | Cell | Applied | Unbounded
 
 
 @dataclass(frozen=True)
@@ -166,7 +107,7 @@ def combine(op: str, parts: Sequence[Node]) -> Node:
             return leaf
     if op == "surely":
         return Applied(op, tuple(parts), _is_surely_positive(parts[0]))
-    return Applied(op, tuple(parts), _apply(op, [part.value for part in parts]))
+    return Applied(op, tuple(parts), _apply(op, [part.value for part in parts]), is_leaf=op in STATISTICS)
 
 
 def _is_surely_positive(node: Node) -> bool | None:
@@ -234,20 +175,6 @@ def column_of_nodes(nodes: Sequence[Node], name: str, *, whole: bool, nonnegativ
     )
 
 
-def leaves_of(node: Node) -> Iterator[object]:
-    """What tells the noisy leaves of a node apart."""
-    if isinstance(node, Linear):
-        if node.form:
-            yield frozenset(node.form.items())
-    elif isinstance(node, ReleasedQuotient):
-        yield node.top.value, node.bottom.value, (*leaves_of(node.top),), (*leaves_of(node.bottom),)
-    elif isinstance(node, Cell):
-        yield node.row, node.column.together or node.name
-    elif isinstance(node, Applied):
-        for part in node.parts:
-            yield from leaves_of(part)
-
-
 def _ends(node: Node, beta: float) -> tuple[Any, Any] | None:
     """The ends of an interval whose noisy leaves fail with probability at most β each."""
     if isinstance(node, Linear):
@@ -261,6 +188,8 @@ def _ends(node: Node, beta: float) -> tuple[Any, Any] | None:
         return _cell_ends(node, beta)
     if isinstance(node, Unbounded) or node.op in _COMPARE or node.op in {"and", "or", "not", "surely"}:
         return None
+    if node.is_leaf:
+        return statistic_ends(node, beta, _ends)
     parts = [_ends(part, beta) for part in node.parts]
     if node.op == "within" and (parts[0] is None or None in parts[0]):
         # Without an interval, the exact number is still between the ends.
@@ -336,7 +265,7 @@ def _apply(op: str, values: list[Any]) -> Any:
         return None if None in values else not decisive
     if any(value is None for value in values):
         return None
-    return (_COMPARE.get(op) or _ARITHMETIC[op])(*values)
+    return (_COMPARE.get(op) or _ARITHMETIC.get(op) or STATISTICS[op])(*values)
 
 
 _MONOTONE = {"+", "round", "least", "greatest", "sum", "exp", "ln", "within"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol, Self
 
+from discreet.tables.answer.joint import ColumnSums
 from discreet.tables.answer.linear import Form
 
 __all__ = ["CONFIDENCE", "LinearNoise", "Noisy", "Values"]
@@ -36,8 +37,9 @@ class Noisy:
     `deviation` is the standard deviation of the noise, if it is the same for all groups. `whole`
     says that the exact number is a whole number, `nonnegative` that it is at least 0.
     `interval(confidence)` computes intervals of another confidence. Columns with the same
-    `together` have intervals that hold jointly. Neither of these two is stored with an answer.
-    `linear` is the noise itself, where the number is the exact one plus a linear form of noises.
+    `together` have intervals that hold jointly. `sums` are those that means and variances were
+    computed from. None of these three is stored with an answer. `linear` is the noise itself, where
+    the number is the exact one plus a linear form of noises.
 
     **Guarantee.** Every value lies inside its own interval.
 
@@ -56,10 +58,11 @@ class Noisy:
     interval: Interval | None = field(default=None, compare=False, repr=False)
     together: str = field(default="", compare=False, repr=False)
     linear: LinearNoise | None = field(default=None, compare=False, repr=False)
+    sums: ColumnSums | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         """The state to pickle: the released numbers, without the function that computes intervals."""
-        return {**self.__dict__, "interval": None, "together": ""}
+        return {**self.__dict__, "interval": None, "together": "", "sums": None}
 
     def take(self, rows: Sequence[int]) -> Noisy:
         """Some of the rows, in that order."""
@@ -81,6 +84,7 @@ class Noisy:
             hi=of(self.hi),
             interval=None if self.interval is None else interval,
             linear=None if self.linear is None else self.linear.take(rows),
+            sums=None if self.sums is None else self.sums.take(rows),
         )
 
     def __copy__(self) -> Self:

@@ -13,7 +13,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from discreet.tables.algebra.types import Value
-from discreet.tables.answer.evaluate import NULL, Applied, Linear, Node, Unbounded, add_nodes, combine
+from discreet.tables.answer.evaluate import NULL, add_nodes, combine
+from discreet.tables.answer.nodes import Applied, Linear, Node, Unbounded
 from discreet.tables.ask.released import ReleasedExpression, ReleasedWindow
 
 __all__ = ["sort_rows", "window_nodes"]

@@ -8,7 +8,7 @@ to a mechanism (`plan/compile.py`). A question holds no data and costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.tables.algebra.expr import Expr
@@ -65,12 +65,13 @@ class Key:
     """One column to group by.
 
     `values` are its public values, with None among them if NULL is a group. It is None for private
-    keys, which key selection finds.
+    keys, which key selection finds. `text` is what the user wrote.
     """
 
     name: str
     of: Expr
     values: tuple[Any, ...] | None
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

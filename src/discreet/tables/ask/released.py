@@ -43,7 +43,8 @@ class PublicValue:
 class ReleasedOperation:
     """An operator on released values: + - * / abs round least greatest sqrt ln exp power, = <> < <=
     > >=, and or not; `within` moves a number between two ends that its exact value never leaves;
-    `surely` says whether a number is above 0 with 95 % confidence.
+    `surely` says whether a number is above 0 with 95 % confidence. Statistics of aggregates are
+    those of `answer/statistics.py`.
     """
 
     op: str

@@ -127,6 +127,8 @@ class Table:
     of: str | None = None
     # Of the rows of a query: columns that are keys of a described table, as (table, key).
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # Of a public table: columns that are a hierarchy, the coarsest first.
+    hierarchy: tuple[str, ...] = ()
     # Whether its rows belong to privacy units.
     private: bool = field(init=False, repr=False, compare=False)
 
@@ -139,6 +141,8 @@ class Table:
             raise rules.description_error(
                 where, "two of its columns differ only in upper and lower case.", "rename one of them"
             )
+        if self.hierarchy:
+            self._check_hierarchy(where)
         if self.unit in {None, ROW, LINKED}:
             return
         if self.unit not in self.columns:
@@ -154,6 +158,19 @@ class Table:
                 "a moment or bytes.",
                 "store it as a whole number or as text",
                 "engines disagree on whether 7 and 7.0 are the same person.",
+            )
+
+    def _check_hierarchy(self, where: str) -> None:
+        """Refuse a hierarchy that is not made of two or more columns of a public table."""
+        names = [name for name in self.hierarchy if name in self.columns]
+        if len(self.hierarchy) < 2 or len({*names}) < len(self.hierarchy) or self.private:
+            example = [*dict.fromkeys([*names, *self.columns])][:2]
+            raise rules.description_error(
+                where,
+                "hierarchy must list two or more columns of a public table, the coarsest first.",
+                f"hierarchy = {quoted(example)}   or, in Python,  "
+                f"hierarchies={{{quoted(self.name)}: {quoted(example)}}}",
+                "its rows say which places belong to which.",
             )
 
 

@@ -50,6 +50,10 @@ class DescribedEngine:
         """Refused."""
         self.ready()
 
+    def public_rows(self, table: str) -> Any:
+        """Refused."""
+        self.ready()
+
     def ready(self) -> NoReturn:
         """Refuse: there is nothing to count."""
         raise EngineFailed(
@@ -73,7 +77,8 @@ def tables_of(description: DataDescription) -> dict[str, Table]:
         unit = own if links.get(name) is None else LINKED
         tables[name] = Table(name, _columns(name, table), unit, table.source, table.table, links.get(name))
     for name, table in description.public.items():
-        tables[name] = Table(name, _columns(name, table), None, table.source, table.table)
+        columns = _columns(name, table)
+        tables[name] = Table(name, columns, None, table.source, table.table, hierarchy=table.hierarchy)
     return tables
 
 

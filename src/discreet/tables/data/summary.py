@@ -35,6 +35,7 @@ def facts(data: DescribedTables) -> dict[str, Any]:
             "within": table.within,
             "columns": {column.name: _column(column) for column in table.columns.values()},
             **({"unit": _whose(table)} if protect.links and table.private else {}),
+            **({"hierarchy": list(table.hierarchy)} if table.hierarchy else {}),
         }
         for name, table in data.tables.items()
     }

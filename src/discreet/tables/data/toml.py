@@ -60,6 +60,7 @@ _LIMITS = ("rows_per_unit", "groups_per_unit")
 _COLUMN = ("type", "bounds", "values", "null", "places", "source")
 _TABLE = ("source", "table", "columns")
 _PRIVATE = (*_TABLE, "unit")
+_PUBLIC = (*_TABLE, "hierarchy")
 _SOURCE = 'source = "visits.parquet"'
 
 
@@ -72,6 +73,7 @@ class TableDescription:
     columns: Mapping[str, Column] = field(default_factory=dict)
     borrowed: Mapping[str, str] = field(default_factory=dict)  # values from a public table: "wards.ward"
     unit: str = ""  # another column of the unit, or a link
+    hierarchy: tuple[str, ...] = ()  # columns of a public table, the coarsest first
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def parse(text: str, place: Path) -> DataDescription:
     dataset = _section(content, "dataset", _DATASET)
     folder = place.parent
     public = {
-        name: _place(f"[public.{name}]", section, folder)
+        name: _place(f"[public.{name}]", section, folder, _PUBLIC)
         for name, section in _tables(content.get("public", {}), "public").items()
     }
     private = _private(content, dataset, folder, place.stem)
@@ -207,7 +209,17 @@ def _place(where: str, section: Any, folder: Path, keys: tuple[str, ...] = _TABL
         columns,
         borrowed,
         _word(f"{where} unit", section["unit"]) if "unit" in section else "",
+        _levels(f"{where} hierarchy", section.get("hierarchy", [])),
     )
+
+
+def _levels(where: str, columns: Any) -> tuple[str, ...]:
+    """The columns of a hierarchy; whether the table has them is checked where it is opened."""
+    if not isinstance(columns, list):
+        raise rules.description_error(
+            where, "it must be a list of columns.", 'hierarchy = ["region", "district"]'
+        )
+    return tuple(_word(where, column) for column in columns)
 
 
 def _source(where: str, source: Any, folder: Path) -> str:
@@ -309,6 +321,7 @@ def write(data: DescribedTables) -> str:
 def _table_lines(table: Table, section: str, unit: str) -> list[str]:
     lines = ["", f"[{section[:-1]}]", *_where(table)] if section else []
     lines += [f"unit = {value_text(unit)}"] if unit else []
+    lines += [f"hierarchy = {value_text(table.hierarchy)}"] if table.hierarchy else []
     for column in table.columns.values():
         lines += ["", f"[{section}columns.{key_text(column.name)}]", f"type = {value_text(column.kind)}"]
         lines += [

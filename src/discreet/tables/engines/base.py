@@ -57,6 +57,10 @@ class EngineBase(ABC):
         """Work that returns the distinct cells of columns of one public table."""
 
     @abstractmethod
+    def _public_rows(self, source: SourceTable) -> Any:
+        """The rows of a public table as an Arrow table."""
+
+    @abstractmethod
     def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
         """Work that says whether a public table has a key of a lookup twice."""
 
@@ -117,6 +121,12 @@ class EngineBase(ABC):
         with self._asking():
             rows = guard_engine(self._values(reads))
         return sorted_groups({tuple(map(value_of, reads, row)) for row in rows})
+
+    def public_rows(self, table: str) -> Any:
+        """The rows of a public table as an Arrow table, without columns of unknown kinds."""
+        source = known_table(self._tables, table, private=False)
+        with self._asking():
+            return guard_engine(self._public_rows, source)
 
     def close(self) -> None:
         """Delete what was prepared, and close what was opened; a second call does nothing."""

@@ -148,6 +148,9 @@ class DuckDB(SqlEngine):
     def _run(self, answer: exp.Query) -> ResultRows:
         return self._fetch(self._dialect.sql(answer))
 
+    def _public_rows(self, source: SourceTable) -> Any:
+        return self._temporary.fetch_arrow(self._public_statement(source))
+
     def _from_stored(
         self, relation: Relation, rows: exp.Select, answer: Callable[[exp.Table], exp.Select]
     ) -> ResultRows:

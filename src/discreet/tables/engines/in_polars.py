@@ -51,6 +51,7 @@ from discreet.tables.engines.cache import PreparedCache
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_rows import PolarsRows, is_ordered
 from discreet.tables.engines.polars_write import narrow, type_of, wide
+from discreet.tables.engines.public import known_columns
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.terms import UNIT
@@ -304,6 +305,10 @@ class Polars(EngineBase):
         cells = self._rows.cells(table, reads_of(reads), table.name)
         frame = self._frames[table.name].select(**cells).unique()
         return lambda: frame.select(*(self._rows.name_of(read) for read in reads)).collect().rows()
+
+    def _public_rows(self, source: SourceTable) -> Any:
+        names = [column.name for column in known_columns(source)]
+        return self._frames[source.name].select(names).collect().to_arrow()
 
     def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
         reads = reads_of(other for _, other in lookup.on)

@@ -176,6 +176,10 @@ class Spark(SqlEngine):
 
         return present
 
+    def _public_rows(self, source: SourceTable) -> Any:
+        self._look_up(source.name)
+        return super()._public_rows(source)
+
     def _look_up(self, name: str) -> None:
         """Point to the present rows of a table that was opened by its name."""
         if name in self._by_name:

@@ -22,6 +22,7 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import EngineBase, ResultRows
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
+from discreet.tables.engines.public import arrow_rows, known_columns
 from discreet.tables.engines.relation import Relations, select
 from discreet.tables.engines.source import SourceTable
 from discreet.tables.engines.statements import Statements
@@ -98,6 +99,14 @@ class SqlEngine(EngineBase):
         columns = [t.column(self._relations.name_of(read)) for read in reads]
         statement = self._dialect.sql(select(columns, inner).distinct(copy=False))
         return lambda: self._fetch(statement)
+
+    def _public_rows(self, source: SourceTable) -> Any:
+        return arrow_rows(source, self._fetch(self._public_statement(source)))
+
+    def _public_statement(self, source: SourceTable) -> str:
+        """SELECT the columns of a public table as they are."""
+        columns = [t.column(column.name) for column in known_columns(source)]
+        return self._dialect.sql(exp.Select(expressions=columns).from_(self._relations.places[source.name]))
 
     def _has_copies(self, lookup: Lookup) -> Callable[[], bool]:
         reads = reads_of(other for _, other in lookup.on)

@@ -56,6 +56,10 @@ class Temporary:
         """The columns of an answer as arrays; they are 64-bit numbers without NULL."""
         return self._run(statement, _all_columns)
 
+    def fetch_arrow(self, statement: str) -> Any:
+        """The rows of an answer as an Arrow table."""
+        return self._run(statement, _arrow_table)
+
     def _run(self, statement: str, read: Callable[[Any], T]) -> T:
         self._frozen.check()
         try:
@@ -113,3 +117,7 @@ def _all_rows(result: Any) -> Sequence[Sequence[Any]]:
 def _all_columns(result: Any) -> dict[str, Any]:
     columns: dict[str, Any] = result.fetchnumpy()
     return columns
+
+
+def _arrow_table(result: Any) -> Any:
+    return result.to_arrow_table()

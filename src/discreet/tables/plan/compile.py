@@ -29,7 +29,7 @@ from discreet.errors import RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.algebra.expr import Expr, IsNull
+from discreet.tables.algebra.expr import Expr, IsNull, Read
 from discreet.tables.algebra.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.algebra.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.answer.answer import Answer, Noisy
@@ -38,6 +38,7 @@ from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.cube import CubeStage, CubeStrategy, cube_answer
+from discreet.tables.plan.cube_keys import OTHER, PrivateCubeStage, PrivateCubeStrategy
 from discreet.tables.plan.distinct import DistinctStrategy
 from discreet.tables.plan.distinct_values import DistinctValuesStrategy
 from discreet.tables.plan.groups import kept_rows, public_groups
@@ -47,7 +48,7 @@ from discreet.tables.plan.preview import Preview, bounding_notes, preview_of
 from discreet.tables.plan.ranks import RANKED, RankStrategy
 from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
-from discreet.tables.plan.split import split_budget
+from discreet.tables.plan.split import leak_of_selection, split_budget
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
 from discreet.tables.plan.totals import DOWN_WEIGHTED, Totals, TotalsStrategy
 from discreet.tables.plan.unit_rows import unit_rows
@@ -72,8 +73,8 @@ class TableMechanism(Mechanism):
         private_keys = self.groups is None
         _check_answerable(question, spend, private_keys=private_keys)
         self.plan = split_budget(
-            pure=pure_strategies(question, self.scope),
-            gaussian=gaussian_strategies(question, self.scope),
+            pure=pure_strategies(question, self.scope, spend),
+            gaussian=gaussian_strategies(question, self.scope, spend),
             scope=self.scope,
             spend=spend,
             private_keys=private_keys,
@@ -101,8 +102,10 @@ class TableMechanism(Mechanism):
 
     def draw_aggregates(self, data: Any) -> Answer:
         """The aggregates of the question, before they are arranged as it says."""
-        if isinstance(cube := self.stages[0] if self.stages else None, CubeStage):
-            return cube_answer(cube.draw_tables(data.engine), self.question, self._answer([], {}))
+        cube = self.stages[0] if self.stages else None
+        if isinstance(cube, CubeStage | PrivateCubeStage):
+            found = cube if isinstance(cube, CubeStage) else cube.select_keys(data.engine)
+            return cube_answer(found.draw_tables(data.engine), self.question, self._answer([], {}))
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
@@ -117,10 +120,18 @@ class TableMechanism(Mechanism):
             columns=columns,
             question=self.question.text,
             notes=self.notes,
-            suppressed="" if self.selection is None else self.selection.suppressed,
+            suppressed=self._suppressed,
             guarantee=self.guarantee,
             private=is_private(),
         )
+
+    @property
+    def _suppressed(self) -> str:
+        """What the answer says about groups that are not shown."""
+        private = [stage for stage in self.stages if isinstance(stage, PrivateCubeStage)]
+        if self.selection is None:
+            return private[0].suppressed if private else ""
+        return self.selection.suppressed
 
     def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """The margin of error of each noisy column; None where it depends on the data."""
@@ -196,10 +207,10 @@ def _schema_request(mechanism: TableMechanism) -> BoundedSums:
     return BoundedSums(mechanism.scope.rows, (*mechanism.scope.keys, *reads), (), OnceScheme())
 
 
-def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+def pure_strategies(question: Question, scope: QueryScope, spend: Spend) -> list[Strategy]:
     """The strategies for the columns under Laplace noise; what is asked twice is paid once."""
     if question.workload is not None:
-        return _cube_strategies(question, scope)
+        return _cube_strategies(question, scope, spend, pure=True)
     units = _unit_counts(question)
     return [
         *([DistinctStrategy(scope, units)] if units else []),
@@ -208,22 +219,21 @@ def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     ]
 
 
-def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+def gaussian_strategies(question: Question, scope: QueryScope, spend: Spend) -> list[Strategy]:
     """The strategies under Gaussian noise, where counts of units in groups are totals too."""
     if question.workload is not None:
-        return _cube_strategies(question, scope)
+        return _cube_strategies(question, scope, spend, pure=False)
     units = _unit_counts(question)
     if units and not scope.keys:
-        return pure_strategies(question, scope)
+        return pure_strategies(question, scope, spend)
     return [*_total_strategies(question, scope, units=units), *_choice_strategies(question, scope)]
 
 
-def _cube_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """All tables together; where a key is private there is nothing to plan, and the question is
-    refused.
-    """
-    is_public = all(key.values is not None for key in question.keys)
-    return [CubeStrategy(scope, question)] if is_public else []
+def _cube_strategies(question: Question, scope: QueryScope, spend: Spend, *, pure: bool) -> list[Strategy]:
+    """All tables together; where a key is private, after key selection and with Gaussian noise."""
+    if all(key.values is not None for key in question.keys):
+        return [CubeStrategy(scope, question)]
+    return [] if pure else [PrivateCubeStrategy(scope, question, leak_of_selection(spend))]
 
 
 def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
@@ -272,33 +282,40 @@ def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
     ]
 
 
-#: An example of values of each kind, as SQL writes them.
+#: Two examples of values of each kind, as SQL writes them.
 _EXAMPLE_VALUES = {
-    NUMBER: "(1, 2)",
-    TEXT: "('A', 'B')",
-    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
-    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+    NUMBER: ("1", "2"),
+    TEXT: ("'A'", "'B'"),
+    DATE: ("DATE '2026-01-01'", "DATE '2026-01-02'"),
+    MOMENT: ("TIMESTAMP '2026-01-01 00:00:00'", "TIMESTAMP '2026-01-02 00:00:00'"),
 }
 
 
 def _where_listed(question: Question) -> str:
-    """A fix: a WHERE that lists values for each private key."""
-    private = [key for key in question.keys if key.values is None]
-    conditions = (
-        f"{key.name} IN {_EXAMPLE_VALUES.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private
-    )
-    return f"WHERE {' AND '.join(conditions)}"
+    """A fix that lists values for each private key: WHERE for a column, CASE for an expression."""
+    conditions, cases = [], []
+    for key in question.keys:
+        written, values = key.text or key.name, _EXAMPLE_VALUES.get(key.of.type.kind, ("TRUE", "FALSE"))
+        if key.values is None and isinstance(key.of, Read):
+            conditions.append(f"{written} IN ({', '.join(values)})")
+        elif key.values is None:
+            whens = " ".join(f"WHEN {value} THEN {value}" for value in values)
+            cases.append(f"CASE {written} {whens} END")
+    where = [f"WHERE {' AND '.join(conditions)}"] if conditions else []
+    return "   ".join([*where, *([f"GROUP BY {', '.join(cases)}"] if cases else [])])
 
 
 def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -> None:
-    if private_keys and question.workload is not None:
-        names = ", ".join(key.name for key in question.keys if key.values is None)
-        raise RefusedQuestion(
-            "DP704",
-            f"the values of {names} are not public, and the tables of a cube need public keys.",
-            why="every subtotal is the sum of its parts only if no part is suppressed.",
-            fix=f"list them:  {_where_listed(question)}   or state them in the description",
-        )
+    if question.workload is not None:
+        private = [key for key in question.keys if key.values is None]
+        private_keys = bool(private)
+        if names := ", ".join(key.name for key in private if key.of.type.kind != TEXT):
+            raise RefusedQuestion(
+                "DP704",
+                f"the values of {names} are not public, and are no texts.",
+                why=f'in a cube, rows with a value that was not found count under "{OTHER}", which is a text.',
+                fix=f"list them:  {_where_listed(question)}   or state their bounds or values in the description",
+            )
     if private_keys and spend.delta is None:
         names = ", ".join(key.name for key in question.keys if key.values is None)
         raise RefusedQuestion(
@@ -308,7 +325,7 @@ def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -
             fix=f"delta=1e-6, or list them:  {_where_listed(question)}   or state them (bounds of a date or a whole number) in the "
             "description",
         )
-    if not private_keys and not question.aggregates:
+    if not question.aggregates and (not private_keys or question.workload is not None):
         raise RefusedQuestion(
             "DP706",
             "the question asks nothing of the data.",

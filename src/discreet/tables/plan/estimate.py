@@ -18,6 +18,7 @@ from functools import cache
 import numpy as np
 
 from discreet.mechanisms.distributions import NoiseDistribution
+from discreet.tables.answer.joint import ColumnSums
 from discreet.tables.answer.linear import DrawnNoise
 from discreet.tables.answer.noisy import CONFIDENCE, Noisy, Values
 from discreet.tables.ask.question import Aggregate
@@ -87,7 +88,18 @@ class ColumnEstimate:
             nonnegative=self._floor == 0,
             interval=interval,
             linear=None if form is None or not draw else self._linear_noise(form, len(sums), draw),
+            sums=self._column_sums(sums, draw) if form is None and draw else None,
         )
+
+    def _column_sums(self, sums: Floats, draw: str) -> ColumnSums | None:
+        """The noisy sums of a mean or a variance, where their noises are known one by one."""
+        moments = self.moments
+        if not isinstance(self.noise, NoiseVector):
+            return None
+        forms = [form for form in (moments.count, moments.total, moments.squares) if form is not None]
+        values = tuple(tuple(_apply(form, sums).tolist()) for form in forms)
+        noises = tuple(self._linear_noise(form, len(sums), draw) for form in forms)
+        return ColumnSums(float(moments.middle), values, noises)
 
     def _linear_noise(self, form: LinearForm, groups: int, draw: str) -> DrawnNoise:
         """The noise of a column that is linear in the sums."""

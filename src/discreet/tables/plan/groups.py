@@ -25,14 +25,15 @@ MOST_GROUPS = 10**7
 
 
 def public_groups(question: Question) -> list[GroupKey] | None:
-    """All public groups, sorted; None if a key has no public values.
+    """All public groups, sorted; None if a key of a single table has no public values.
 
-    A question with grouping sets has its groups in its tables, and none here.
+    A question with grouping sets has its groups in its tables, and none here, be its keys public or
+    not.
     """
     for key in question.keys:
         _check_key(key)
     if question.workload is not None:
-        return None if any(key.values is None for key in question.keys) else []
+        return []
     if question.combinations is not None:
         return sorted_groups({tuple(group) for group in question.combinations})
     values_by_key = [dict.fromkeys(key.values) for key in question.keys if key.values is not None]

@@ -25,6 +25,8 @@ from discreet.tables.algebra.sums import MassScheme, NormScheme
 from discreet.tables.algebra.types import TEXT
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.plan.cube import CubeStage
+from discreet.tables.plan.cube_keys import OTHER, PrivateCubeStage
+from discreet.tables.plan.remarks import question_notes
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -186,10 +188,10 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """The notes on the noise and on the contribution bound, with the bias that it causes."""
     contribution = mechanism.scope.contribution
-    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism)]
+    unit = contribution.unit.protects
+    notes = [*_noise_notes(mechanism), *_left_out_notes(mechanism), *question_notes(mechanism.question, unit)]
     if contribution.one_row_per_unit:
         return tuple(notes)
-    unit = contribution.unit.protects
     rows = f"{contribution.rows} row{'s' if contribution.rows > 1 else ''}"
     sums_apart = _sums_apart(mechanism)
     aggregates = mechanism.question.aggregates
@@ -226,7 +228,9 @@ def _left_out_notes(mechanism: TableMechanism) -> Iterator[str]:
     names = [
         key.name
         for key in mechanism.question.keys
-        if None not in (key.values or ()) and (key.of.type.null or key.of.type.kind == TEXT)
+        if key.values is not None
+        and None not in key.values
+        and (key.of.type.null or key.of.type.kind == TEXT)
     ]
     if names:
         yield (
@@ -302,6 +306,14 @@ def _groups(mechanism: TableMechanism) -> str:
 def _tables(mechanism: TableMechanism) -> str:
     """How many tables are released together, in words."""
     (stage,) = mechanism.stages
+    if isinstance(stage, PrivateCubeStage):
+        private = ", ".join(key.name for key in mechanism.question.keys if key.values is None)
+        needed = stage.selections[0].units_needed()
+        unit = mechanism.scope.contribution.unit.protects
+        return (
+            f"values of {private} are found by key selection: one is shown half of the time if it has {needed} {unit}s; "
+            f'all others count under "{OTHER}"'
+        )
     assert isinstance(stage, CubeStage)
     shape = stage.strategy.shape
     rows = sum(map(shape.size, shape.shown))

@@ -6,7 +6,8 @@ is divided among the groups and the bins, and what a choice reveals about a unit
 its weight there. s ≥ 3 quantiles of one column cost ⌈log₂(s + 1)⌉ choices: the middle one first,
 then those on either side (Kaplan, Schnapp, Stemmer 2022).
 
-One more choice finds the intervals of all quantiles of a column together (`brackets`).
+One more choice finds the intervals of all quantiles of a column together (`brackets`), with twice
+the ε of each other one, because that makes intervals narrow (compile.proof.md, § 5).
 
 The exact MIN or MAX would show one person's value. So the answer is a value that about t rows lie
 beyond, where t is public, and so large that with 95 % confidence some row is at the value or beyond
@@ -50,6 +51,8 @@ RANKED = ("quantile", "min", "max")
 _BINS = 4096
 #: The finer points of a bin; its rows are spread evenly over them where a choice divides them.
 _LOTS = 16
+#: The ε of the choice of intervals, in those of each other choice.
+_INTERVALS = 2
 #: The greatest denominator of a share.
 _FINEST = 10**6
 Ints = npt.NDArray[Any]
@@ -127,30 +130,39 @@ class RankStrategy:
 
     @property
     def choices(self) -> int:
-        """The number of exponential mechanisms that are paid for."""
+        """The number of exponential mechanisms that find values."""
         quantiles = len(self.shares)
-        choices = quantiles.bit_length() if quantiles > 2 else quantiles
-        # One more finds the intervals of all quantiles.
-        return choices + (quantiles > 0) + len(self.extremes)
+        return (quantiles.bit_length() if quantiles > 2 else quantiles) + len(self.extremes)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether one more mechanism finds the intervals of quantiles."""
+        return bool(self.shares)
 
     @property
     def weight(self) -> float:
-        return float(self.choices)
+        return float(self.choices + self.has_intervals)
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """The guarantee of all choices, where each that finds a value has this ε."""
+        unit = self.scope.contribution.unit
+        choices = [(privacy.exponential(epsilon, unit=unit), self.choices)]
+        if self.has_intervals:
+            choices.append((privacy.exponential(intervals_epsilon(epsilon), unit=unit), 1))
+        return compose(choices)
 
     def pure_stage(self, epsilon: Fraction) -> Ranks:
-        return self._stage(float_below(epsilon / self.choices))
+        return self._stage(float_below(epsilon / (self.choices + self.has_intervals * _INTERVALS)))
 
     def gaussian_stage(self, noise: float) -> Ranks:
         return self._stage(self._epsilon(noise))
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
-        return compose(
-            [(privacy.exponential(self._epsilon(noise), unit=self.scope.contribution.unit), self.choices)]
-        )
+        return self.guarantee(self._epsilon(noise))
 
     def _epsilon(self, noise: float) -> float:
-        """The ε of each choice, from Σ ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)."""
-        return 2 / (noise * math.sqrt(self.choices))
+        """The ε of each value, from Σ ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)."""
+        return 2 / (noise * math.sqrt(self.choices + self.has_intervals * _INTERVALS**2))
 
     def _stage(self, epsilon: float) -> Ranks:
         bins, scope = ValueBins.of(self.of.type), self.scope
@@ -162,7 +174,7 @@ class RankStrategy:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The quantiles and extremes of one column, ready to be drawn with ε for each choice."""
+    """The quantiles and extremes of one column, ready to be drawn with ε for each value."""
 
     strategy: RankStrategy
     bins: ValueBins
@@ -171,8 +183,7 @@ class Ranks:
 
     @property
     def guarantee(self) -> Guarantee:
-        choice = privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
-        return compose([(choice, self.strategy.choices)])
+        return self.strategy.guarantee(self.epsilon)
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups; a group without rows gets a value too, which means nothing."""
@@ -227,7 +238,7 @@ class Ranks:
         distance = 2 * max(max(share, 1 - share) for share in shares) * denominator
         if contribution.replaces:
             distance = 2 * distance if self.strategy.scope.keys else Fraction(2 * denominator)
-        return contribution.rows * fine * distance / exactly(self.epsilon)
+        return contribution.rows * fine * distance / exactly(intervals_epsilon(self.epsilon))
 
     def _scale(self, share: Fraction | None, fine: int) -> Fraction:
         """The scale of the scores, in 1/denominator of a cell (compile.proof.md, § 7)."""
@@ -346,7 +357,8 @@ class Ranks:
         error = "" if miss is None else f"at most {miss:.4g} rows from its rank, "
         error += f"interval to about {self.rows_around:.4g} rows on either side"
         intervals = "intervals of all its quantiles" if len(self.strategy.shares) > 1 else "interval"
-        return ColumnDescription(f"{noise_text}, and the same cost again for the {intervals}", error)
+        epsilon = f"{intervals_epsilon(self.epsilon):.4g}"
+        return ColumnDescription(f"{noise_text}, and epsilon {epsilon} for the {intervals}", error)
 
     @property
     def rows_around(self) -> float:
@@ -355,6 +367,11 @@ class Ranks:
         shares = self.strategy.shares
         brackets = QuantileIntervals((0,) * len(shares), shares, 0, self._widest_scale(1), 1 - CONFIDENCE)
         return 2 * brackets.target(1) / brackets.denominator - 1
+
+
+def intervals_epsilon(epsilon: float) -> float:
+    """The ε of the choice of intervals, where each value has this ε; rounded down."""
+    return float_below(exactly(epsilon) * _INTERVALS)
 
 
 def _columns(bins: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:

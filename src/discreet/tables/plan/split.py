@@ -48,7 +48,7 @@ from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.stage import QueryScope, Stage, Strategy
 from discreet.tables.plan.totals import TotalsStrategy
 
-__all__ = ["QueryPlan", "split_budget"]
+__all__ = ["QueryPlan", "leak_of_selection", "split_budget"]
 
 #: The share of δ for key selection where Gaussian noise needs the rest. A tenth costs the noise
 #: less than 1 % of its scale, and a limit that adds up the leaks of selections admits ten such
@@ -100,10 +100,13 @@ def split_budget(
     """The plan that costs no more than `spend`.
 
     `pure` and `gaussian` are the strategies for the same columns under Laplace and under Gaussian
-    noise. `counts` are the counts of rows that may select private keys.
+    noise; without `pure` there is Gaussian noise only. `counts` are the counts of rows that may
+    select private keys.
     """
     if spend.is_pure:
         return _pure_plan(pure, spend)
+    if not pure and gaussian:
+        return _gaussian_plan(gaussian, scope, spend)
     if private_keys:
         gaussian_plan = _gaussian_plan_with_selection(gaussian, scope, spend)
     else:
@@ -213,12 +216,18 @@ def _gaussian_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spe
     return QueryPlan(_gaussian_stages(strategies, shares, noise))
 
 
+def leak_of_selection(spend: Spend) -> float:
+    """The δ of key selection beside Gaussian noise."""
+    assert spend.delta is not None
+    return spend.delta * (_LEAK if spend.epsilon is not None else _ALL)
+
+
 def _gaussian_plan_with_selection(
     strategies: Sequence[Strategy], scope: QueryScope, spend: Spend
 ) -> QueryPlan:
     assert spend.delta is not None
     contribution = scope.contribution
-    leak = spend.delta * (_LEAK if spend.epsilon is not None else _ALL)
+    leak = leak_of_selection(spend)
     paid, free_counts = _without_free_counts(strategies, scope)
     tail = GaussianDistribution(1.0).guess(2 * min(leak, 0.1))
     load = (_MEAN_OF_NORMAL * contribution.rows / tail) ** 2 / contribution.groups

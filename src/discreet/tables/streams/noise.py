@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import nbinom
+from scipy.special import betainc, betaln
 
 from discreet.exact import bisect_whole
 from discreet.mechanisms.distributions import GaussianDistribution
@@ -121,14 +121,19 @@ def _sum_bound(scale: float, periods: int, beta: float) -> int:
 
     S is the difference of two negative binomial numbers, so P(S >= k) = Σ_j P(N = j) P(N <= j - k).
     """
-    fails = -math.expm1(-1 / scale)
-    most = math.ceil(nbinom.isf(beta * 1e-9, periods, fails)) + 1
+    fails, goes_on = -math.expm1(-1 / scale), math.exp(-1 / scale)
+    rare, most = beta * 1e-9, 1
+    # P(N > k) is an incomplete beta function.
+    while betainc(most + 1, periods, goes_on) > rare:
+        most *= 2
     counts = np.arange(most + 1)
-    chances, below = nbinom.pmf(counts, periods, fails), nbinom.cdf(counts, periods, fails)
+    logs = periods * math.log(fails) - counts / scale - betaln(periods, counts + 1)
+    chances, below = np.exp(logs) / (periods + counts), betainc(periods, counts + 1, fails)
 
     def fits(k: int) -> bool:
         tail = float(chances[k + 1 :] @ below[: most - k]) if k < most else 0.0
-        return 2 * tail * (1 + 1e-9) + 2e-9 * beta <= beta
+        # The logarithm of the beta function is good to 1e-8 here.
+        return 2 * tail * (1 + 1e-7) + 2e-9 * beta <= beta
 
     return bisect_whole(fits, yes=most, no=-1)
 

@@ -178,6 +178,12 @@ class CopiedColumn:
             fix=f'where={{"{self.name}": {self.example()}}}',
         )
 
+    @property
+    def first_value(self) -> Value:
+        """A value that rows can have; all others but NULL have its type."""
+        value: Value = python_value(self.edges[0], self.of) if self.edges else self.values[0]
+        return value
+
     def example(self) -> str:
         """A condition that some rows fulfil, as code."""
         if not self.edges:
@@ -380,6 +386,13 @@ def _edges(name: str, kind: Type, low: int, high: int, bins: Bins | None) -> tup
         inner = [low + (high - low + 1) * place // count for place in range(1, count)]
     else:
         inner = _edges_from(name, kind, bins)
+        if not any(low < edge <= high for edge in inner):
+            raise BadParameter(
+                "DP107",
+                f"no edge of the bins of {name} lies between its bounds.",
+                why="all values would lie in one interval.",
+                fix=f'bins={{"{name}": 20}}',
+            )
     return (low, *(edge for edge in sorted(set(inner)) if low < edge <= high), high + 1)
 
 

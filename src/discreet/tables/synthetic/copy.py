@@ -182,24 +182,32 @@ class SyntheticCopy:
         """Synthetic rows as a pandas data frame, with `metadata()` in its `attrs`; the arguments
         are those of `to_rows`.
         """
-        frame: pd.DataFrame = frames.library("pandas").DataFrame(self._columns(rows, seed, where))
+        columns = self._columns(rows, seed, where)
+        if not any(columns.values()):
+            columns = {column.name: [column.first_value] for column in self.released.columns}
+            frame: pd.DataFrame = frames.library("pandas").DataFrame(columns).iloc[:0]
+        else:
+            frame = frames.library("pandas").DataFrame(columns)
         frame.attrs.update(self.metadata())
         return frame
 
     def to_polars(
         self, rows: int | None = None, seed: int = 0, where: Mapping[str, object] | None = None
     ) -> pl.DataFrame:
-        """Synthetic rows as a Polars data frame."""
-        frame: pl.DataFrame = frames.library("polars").DataFrame(
-            self._columns(rows, seed, where), strict=False
-        )
+        """Synthetic rows as a Polars data frame; types do not depend on the rows."""
+        polars = frames.library("polars")
+        types = {column.name: polars.Series([column.first_value]).dtype for column in self.released.columns}
+        frame: pl.DataFrame = polars.DataFrame(self._columns(rows, seed, where), schema=types)
         return frame
 
     def to_arrow(
         self, rows: int | None = None, seed: int = 0, where: Mapping[str, object] | None = None
     ) -> pa.Table:
         """Synthetic rows as an Arrow table, with `metadata()` in the metadata of its schema."""
-        table: pa.Table = frames.library("pyarrow").table(self._columns(rows, seed, where))
+        arrow = frames.library("pyarrow")
+        # The types are those of the columns, also where all values are NULL or there are no rows.
+        types = [(column.name, arrow.array([column.first_value]).type) for column in self.released.columns]
+        table: pa.Table = arrow.table(self._columns(rows, seed, where), schema=arrow.schema(types))
         return table.replace_schema_metadata(self.metadata())
 
     def to_csv(

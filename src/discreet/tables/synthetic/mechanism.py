@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from discreet import check as validate
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, RefusedQuestion
 from discreet.exact import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
@@ -108,6 +108,7 @@ def synthesis_request(
     method: str = "mixture",
 ) -> SynthesisRequest:
     """A request for a copy of the rows of a data set or of a question without keys."""
+    _check_one_table(start)
     query = start.where() if isinstance(start, Dataset | Query) else None
     if query is None or query.keys:
         raise BadParameter(
@@ -121,6 +122,21 @@ def synthesis_request(
     method = validate.choice(METHODS, method=method)
     left_out = left_out if columns is None else ()
     return SynthesisRequest(query, chosen, _check_share(check), method, left_out)
+
+
+def _check_one_table(start: object) -> None:
+    """Refuse several private tables: their rows together are not what is measured."""
+    private = (
+        [table for table in start.tables.values() if table.private] if isinstance(start, Dataset) else []
+    )
+    if len(private) > 1:
+        raise RefusedQuestion(
+            "DP701",
+            "a synthetic copy is made of one table, and the data set has several private ones.",
+            why="rows of a copy belong to nobody: rows of two copies could not be linked, and what connects the "
+            "tables is in no table that is measured.",
+            fix=f'session.synthesize(data["{private[0].name}"], …)',
+        )
 
 
 def _check_share(share: object) -> float:

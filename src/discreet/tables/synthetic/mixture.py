@@ -27,12 +27,14 @@ import numpy as np
 from discreet.tables.synthetic.stream import SeededStream
 from discreet.tables.workloads.residuals import Floats, KeySet
 
-__all__ = ["Mixture", "NoisyMarginal", "NoisyPairs", "fit_mixture"]
+__all__ = ["Mixture", "NoisyMarginal", "NoisyPairs", "components_for", "fit_mixture"]
 
 _SEED = 20_261
 _SPREAD = 0.5
 _RATE, _FIRST, _SECOND, _TINY = 0.1, 0.9, 0.99, 1e-12
 COMPONENTS, _MOST_STEPS = 400, 1_200
+#: With tables of three columns: at most so many components, and so much memory and work for all.
+_MOST_COMPONENTS, _FACTORS, _WORK = 4_000, 96_000, 14_000_000
 #: A fit that gains less than this in so many steps is done, too: counts that are not negative may not reach the noise.
 _PROGRESS, _PATIENCE = 0.995, 50
 #: The logit of a code that no row has; steps cannot raise it to where a float of 32 bits is not zero.
@@ -121,6 +123,16 @@ class Mixture:
         parts = [numbers[low:high] for low, high in pairwise(edges)]
         factors = tuple(part.reshape(count, size) for part, size in zip(parts, sizes, strict=True))
         return cls(numbers[:count], factors, float(stored["misfit"]), int(stored["steps"]))
+
+
+def components_for(sizes: Sequence[int]) -> int:
+    """The components of a mixture that tables of three columns are fitted to.
+
+    A component takes a side in each such table: what it says of other columns together is chance,
+    of size 1 / √components. So there are as many as time and memory allow.
+    """
+    width = max(1, sum(sizes))
+    return max(COMPONENTS, min(_MOST_COMPONENTS, _FACTORS // width, _WORK // width**2))
 
 
 def fit_mixture(

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.tables.synthetic.counts import Counts, count_tables, l1_distance
 from discreet.tables.synthetic.measure import UnitReach, choose_table, measure_table
-from discreet.tables.synthetic.mixture import Mixture, fit_mixture
+from discreet.tables.synthetic.mixture import Mixture, components_for, fit_mixture
 from discreet.tables.synthetic.released import MeasuredTable, ReleasedCounts
 from discreet.tables.synthetic.spending import SynthesisSpending
 from discreet.tables.workloads.measurement import SparseTable
@@ -55,7 +55,8 @@ class Rounds:
 
     def run(self, released: ReleasedCounts) -> tuple[ReleasedCounts, Mixture]:
         """What was released after all rounds, and the model that was fitted to it."""
-        model = fit_mixture(released.pairs(), most_steps=_FIRST_STEPS)
+        components = components_for(released.sizes)
+        model = fit_mixture(released.pairs(), components=components, most_steps=_FIRST_STEPS)
         candidates = _promising(released, candidate_tables(released.sizes))
         left = self.spending.tables
         while left:

@@ -16,10 +16,13 @@ their composition, read off its curve. The rounds of AIM are one part, whose ρ 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_above
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
@@ -73,14 +76,16 @@ class SynthesisSpending:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The composition of all parts."""
-        parts = [(privacy.gaussian(self.pairs, unit=self.unit), 1)]
+        """The composition of all parts; Gaussian ones are together one Gaussian mechanism."""
+        gaussian = [(self.pairs, 1)]
         if self.tables:
-            parts.append((privacy.exponential(self.choice, unit=self.unit), self.tables))
-            parts.append((privacy.gaussian(self.table, unit=self.unit), self.tables))
+            gaussian.append((self.table, self.tables))
         if self.check:
-            parts.append((privacy.gaussian(self.check, unit=self.unit), 1))
-        return compose(parts)
+            gaussian.append((self.check, 1))
+        measured = privacy.gaussian(joint_noise(gaussian), unit=self.unit)
+        if not self.tables:
+            return measured
+        return compose([(measured, 1), (privacy.exponential(self.choice, unit=self.unit), self.tables)])
 
 
 @dataclass(frozen=True)
@@ -106,12 +111,30 @@ class AimSpending:
     @property
     def guarantee(self) -> Guarantee:
         """The composition of both parts: the rounds are one mechanism, whose noise adapts to its
-        results.
+        results, and a Gaussian mechanism is concentrated as well.
         """
-        parts = [(privacy.concentrated(self.rho, unit=self.unit), 1)]
+        rho = max(exactly(self.rho), Fraction(self.rho))
         if self.check:
-            parts.append((privacy.gaussian(self.check, unit=self.unit), 1))
-        return compose(parts)
+            rho += 1 / (2 * least_reading(self.check) ** 2)
+        return privacy.concentrated(float_above(rho), unit=self.unit)
+
+
+def joint_noise(parts: Sequence[tuple[float, int]]) -> float:
+    """The noise of one Gaussian mechanism that costs as much as several, each with its count.
+
+    Mechanisms that are μ_i-Gaussian, of which later ones may use results of earlier ones, are
+    √(Σ μ_i²)-Gaussian together (Dong, Roth, Su 2022, Corollary 3.3). Rounded down.
+    """
+    cost = sum(count / least_reading(noise) ** 2 for noise, count in parts)
+    noise = 1 / math.sqrt(float(cost))
+    while max(exactly(noise), Fraction(noise)) ** 2 * cost > 1:
+        noise = math.nextafter(noise, 0.0)
+    return noise
+
+
+def least_reading(noise: float) -> Fraction:
+    """A noise by whichever of its two readings, as a decimal or in binary, costs more."""
+    return min(exactly(noise), Fraction(noise))
 
 
 def _total_noise(spend: Spend, unit: Unit) -> float:

@@ -20,7 +20,7 @@ from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.columns import public_values
 from discreet.tables.ask.domain import Facts, domain, joint_domain, shared_parts
 from discreet.tables.ask.question import Key
-from discreet.tables.ask.sql.refuse import node_text, question_error
+from discreet.tables.ask.sql.refuse import node_text, question_error, whole_text
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.ask.sql.selected import SelectedRows
 
@@ -41,7 +41,7 @@ def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
             "the answer would have no group.",
             "leave out one of the conditions",
         )
-    return Key(name, of, values)
+    return Key(name, of, values, whole_text(node))
 
 
 def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:

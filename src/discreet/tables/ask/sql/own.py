@@ -7,7 +7,7 @@ with the text `ward` ('A' or 'B'), the numbers `days` and `cost`, the date `came
 
 **Guarantee.** Only the text of the question and the public description are read. If a fix is a
 whole question, that question is accepted; if it would be refused with the own names, the fix counts
-rows instead.
+rows instead. The same holds for a query that is to be run first.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sqlglot import exp
 from discreet.errors import DiscreetError
 from discreet.tables.ask.expressions import identifier
 from discreet.tables.ask.sql.dialect import PlainDialect
+from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data.dataset import Column, Table
 
@@ -40,6 +41,7 @@ _EXAMPLE = re.compile(rf"(?<![\w.\"'])({'|'.join((*_WORDS, 'patient_id', 'visits
 _LETTERS = re.compile(r"'(A|B|a)'")
 _KEYED = re.compile(r"GROUP BY ward\b")
 _SUMMED = re.compile(r"\b(?:SUM|AVG|MEDIAN|QUANTILE|VAR_POP|STDDEV_POP|MIN|MAX)\([^()]*\)")
+_FIRST = "run it first:  "
 _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|USING \(ward\))")
 
 
@@ -53,6 +55,9 @@ def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str]
     own_fix = _SUMMED.sub(lambda call: names.replace_names(call[0], summed=True, keyed=keyed), own_fix)
     own_fix = names.replace_names(own_fix, keyed=keyed)
     question, gap, remark = own_fix.partition("   ")
+    if question.startswith(_FIRST):
+        first = _without_outer_columns(question.removeprefix(_FIRST), answered) or names.count
+        return f"{_FIRST}{first}{gap}{remark}"
     if question.startswith("SELECT ") and not _is_answered(question, answered):
         return f"{names.count}{gap}{remark}"
     return own_fix
@@ -161,6 +166,38 @@ def _letter(letter: str, column: Column) -> str:
 def _sql_name(name: str) -> str:
     """A name as SQL writes it, quoted if it must be."""
     return exp.Column(this=identifier(name)).sql(dialect=PlainDialect)
+
+
+def _without_outer_columns(query: str, answered: Callable[[str], object]) -> str | None:
+    """A query inside another one, by itself: as it is, or without conditions that columns are
+    equal, which may be columns of the outer query; None if neither is answered.
+    """
+    if _is_answered(query, answered):
+        return query
+    try:
+        select = parse_statement(query).select
+    except (DiscreetError, RecursionError):
+        return None
+    where = select.args.get("where")
+    conditions = (
+        []
+        if where is None
+        else list(where.this.flatten())
+        if isinstance(where.this, exp.And)
+        else [where.this]
+    )
+    own = [
+        node
+        for node in conditions
+        if not (
+            isinstance(node, exp.EQ)
+            and isinstance(node.this, exp.Column)
+            and isinstance(node.expression, exp.Column)
+        )
+    ]
+    select.set("where", exp.Where(this=exp.and_(*own)) if own else None)
+    alone = select.sql(dialect=PlainDialect)
+    return alone if _is_answered(alone, answered) else None
 
 
 def _is_answered(question: str, answered: Callable[[str], object]) -> bool:

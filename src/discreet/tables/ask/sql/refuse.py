@@ -14,7 +14,15 @@ from sqlglot import ErrorLevel, exp
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.sql.dialect import PlainDialect
 
-__all__ = ["name_of", "node_text", "question_error", "require_only", "unsupported_error", "with_own_column"]
+__all__ = [
+    "name_of",
+    "node_text",
+    "question_error",
+    "require_only",
+    "unsupported_error",
+    "whole_text",
+    "with_own_column",
+]
 
 _LONGEST = 60
 
@@ -184,7 +192,12 @@ def _fill_in(fix: str, node: exp.Expression) -> str:
     select = node.find_ancestor(exp.Select)
     start = None if select is None else select.args.get("from_") or select.args.get("from")
     table = start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
-    parts = {key: node_text(part) for key, part in node.args.items() if isinstance(part, exp.Expression)}
+    # A whole query is to be run, so its text is never cut off.
+    parts = {
+        key: whole_text(part) if isinstance(part, exp.Query) else node_text(part)
+        for key, part in node.args.items()
+        if isinstance(part, exp.Expression)
+    }
     for key in ("this", "expression"):
         fix = fix.replace(f"{{{key}}}", parts.get(key, ""))
     return fix.replace("FROM visits", f"FROM {table}") if table else fix
@@ -213,9 +226,14 @@ def require_only(node: exp.Expression, *parts: str) -> exp.Expression:
     return node
 
 
+def whole_text(node: exp.Expression) -> str:
+    """A node as text, on one line."""
+    return " ".join(node.sql(dialect=PlainDialect, unsupported_level=ErrorLevel.IGNORE).split())
+
+
 def node_text(node: exp.Expression) -> str:
     """A node as text of at most 60 characters."""
-    text = " ".join(node.sql(dialect=PlainDialect, unsupported_level=ErrorLevel.IGNORE).split())
+    text = whole_text(node)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

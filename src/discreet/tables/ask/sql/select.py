@@ -224,10 +224,10 @@ def _is_hierarchy(nodes: Sequence[exp.Expression], rows: SelectedRows) -> bool:
 
 
 def _looked_up(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[Key, ...]:
-    """The keys as columns of the public table that a join makes them equal to, so that they are
-    known jointly.
+    """The keys as columns of the public table that a join makes them equal to, or that has them as
+    a hierarchy, so that they are known jointly.
     """
-    equal: dict[tuple[str, str], Expr] = {}
+    equal = _places_in_hierarchies(keys, rows)
     relation: Relation | None = rows.relation
     while relation is not None:
         if isinstance(relation, Lookup) and not relation.keep:
@@ -239,6 +239,18 @@ def _looked_up(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[Key, ...]:
         (equal.get((each.of.table, each.of.column)) if isinstance(each.of, Read) else None) for each in keys
     )
     return tuple(replace(each, of=of or each.of) for each, of in zip(keys, found, strict=True))
+
+
+def _places_in_hierarchies(keys: tuple[Key, ...], rows: SelectedRows) -> dict[tuple[str, str], Expr]:
+    """The columns of a declared hierarchy with the names of the keys, if it has all of them."""
+    tables = rows.scope.dataset.tables
+    reads = [each.of for each in keys if isinstance(each.of, Read)]
+    if len(reads) < len(keys) or not all(tables[read.table].private for read in reads):
+        return {}
+    for table in tables.values():
+        if {read.column for read in reads} <= {*table.hierarchy}:
+            return {(read.table, read.column): replace(read, table=table.name) for read in reads}
+    return {}
 
 
 def _leaves(kind: str, keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...]:

@@ -11,9 +11,8 @@ regression lines, geometric means, and whether a condition is ever true.
 As in SQL, statistics of two columns read the rows in which neither is NULL.
 
 **Guarantee.** A statistic is post-processing of aggregates that are released with noise, so it
-costs what they cost. Its interval follows from theirs: each of its k parts has the confidence
-1 − 5 %/k, and the interval holds if all of theirs do. A correlation has the bounds −1 and 1 where
-nothing more is known.
+costs what they cost. Its interval follows from the joint noise of the sums that they were computed
+from (`answer/joint.py`). A correlation has the bounds −1 and 1 where nothing more is known.
 """
 
 from __future__ import annotations
@@ -147,8 +146,7 @@ def _public(part: ReleasedExpression | Fraction | int) -> ReleasedExpression:
 
 def _of_sample(population: ReleasedExpression, rows: ReleasedColumn) -> ReleasedOperation:
     """What was divided by n, divided by n − 1."""
-    # n / (n − 1), with n once.
-    return _apply("*", population, _apply("+", 1, _apply("/", 1, _apply("-", rows, 1))))
+    return _apply("sample", population, rows)
 
 
 def _variance_of_sample(parts: _Parts) -> ReleasedOperation:
@@ -180,10 +178,18 @@ class _Pair:
         return _Operand(build.on_grid(build.arithmetic("*", y, x)), f"{self.y.name}_{self.x.name}")
 
     @property
+    def moments(self) -> tuple[ReleasedExpression | Fraction, ...]:
+        """The mean of the product, both means, and the middles of both bounds."""
+        parts = self.parts
+        return (
+            *(parts.mean(part) for part in (self.product, self.y, self.x)),
+            self.y.middle,
+            self.x.middle,
+        )
+
+    @property
     def covariance(self) -> ReleasedOperation:
-        y, x = (_apply("-", self.parts.mean(part), part.middle) for part in (self.y, self.x))
-        covariance = _apply("-", self.parts.mean(self.product), _apply("*", y, x))
-        return _apply("within", covariance, -self.greatest, self.greatest)
+        return _apply("within", _apply("covariance", *self.moments), -self.greatest, self.greatest)
 
     @property
     def greatest(self) -> Fraction:
@@ -196,12 +202,12 @@ class _Pair:
 
     @property
     def correlation(self) -> ReleasedOperation:
-        y, x = (_apply("sqrt", self.parts.variance(part)) for part in (self.y, self.x))
-        return _apply("within", _apply("/", self.covariance, _apply("*", y, x)), -1, 1)
+        variances = (self.parts.variance(part) for part in (self.y, self.x))
+        return _apply("within", _apply("correlation", *self.moments, *variances), -1, 1)
 
-    @property
-    def slope(self) -> ReleasedOperation:
-        return _apply("/", self.covariance, self.parts.variance(self.x))
+    def line(self, statistic: str) -> ReleasedOperation:
+        """The slope or the intercept of the regression line."""
+        return _apply(statistic, *self.moments, self.parts.variance(self.x))
 
 
 def _covariance(parts: _Parts) -> ReleasedOperation:
@@ -219,12 +225,11 @@ def _correlation(parts: _Parts) -> ReleasedOperation:
 
 
 def _slope(parts: _Parts) -> ReleasedOperation:
-    return _Pair.of(parts).slope
+    return _Pair.of(parts).line("slope")
 
 
 def _intercept(parts: _Parts) -> ReleasedOperation:
-    pair = _Pair.of(parts)
-    return _apply("-", parts.mean(pair.y), _apply("*", pair.slope, parts.mean(pair.x)))
+    return _Pair.of(parts).line("intercept")
 
 
 def _explained_share(parts: _Parts) -> ReleasedOperation:
@@ -243,14 +248,15 @@ def _mean_of(place: int) -> Callable[[_Parts], ReleasedColumn]:
 def _squares_of(place: int) -> Callable[[_Parts], ReleasedOperation]:
     def make(parts: _Parts) -> ReleasedOperation:
         pair = _Pair.of(parts)
-        return _apply("*", pair.rows, parts.variance((pair.y, pair.x)[place]))
+        of = (pair.y, pair.x)[place]
+        return _apply("squares", pair.rows, parts.variance(of), parts.mean(of), of.middle)
 
     return make
 
 
 def _products(parts: _Parts) -> ReleasedOperation:
     pair = _Pair.of(parts)
-    return _apply("*", pair.rows, pair.covariance)
+    return _apply("products", pair.rows, *pair.moments)
 
 
 def _geometric_mean(parts: _Parts) -> ReleasedOperation:
