@@ -35,7 +35,8 @@ MOST_BYTES = 256 * 1024
 _BODY_TIME = 15.0
 _FIXED = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With "no-referrer" a browser sends `Origin: null` to this server, too, and every form is refused.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -119,7 +120,9 @@ class RequestGuard:
             headers["Cache-Control"] = "public, max-age=300" if cached else "no-store"
         if self._config.tls_cert:
             headers["Strict-Transport-Security"] = "max-age=31536000"
-        return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        # A response may have a policy of its own: a statement stands alone, with its own style.
+        return [(name, value) for name, value in encoded if name not in present]
 
 
 class _LimitedBody:
