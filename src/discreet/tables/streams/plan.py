@@ -317,6 +317,13 @@ def stream_layout(question: Question, noise: str, bits: int) -> FeatureLayout:
 def _participation(question: Question, dataset: Dataset, stated: Participation | None) -> Participation:
     """The bound that is stated; else so many rows in all as the description allows in one answer."""
     protect = dataset.protect
+    if protect.per:
+        raise BadParameter(
+            "DP107",
+            f"a stream cannot protect each {dataset.unit.protects}.",
+            why="a stream bounds what a person adds over all its periods, so the person is its unit.",
+            fix=f"leave out per, so that all rows of one {protect.column} are protected together",
+        )
     if protect.column is None or any(table.unit == ROW for table in dataset.tables.values() if table.private):
         if stated is not None and stated != Participation():
             raise BadParameter(
