@@ -62,4 +62,5 @@ $(STAMP): $(READY)
 	@echo "installing what the tests need (once, a few minutes)"
 	@$(INSTALL) --editable '.[tables,postgres,spark,learn,torch,plot,excel,server,client,oidc,mcp,dev]'
 	@scripts/postgres.sh || true
+	@scripts/chromium.sh || true
 	@touch $@

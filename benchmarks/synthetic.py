@@ -3,14 +3,16 @@
 
     python benchmarks/synthetic.py              # all data sets, both methods (about two minutes)
     python benchmarks/synthetic.py --only adult # data sets whose name matches
-    python benchmarks/synthetic.py --peers      # and MST on the graphical models of mbi, in an environment of its own
+    python benchmarks/synthetic.py --peers      # and MST and AIM of mbi and smartnoise-synth, in environments of their own
+    python benchmarks/synthetic.py --labels 10  # and nothing but the label at ε = 1, over so many releases
     python benchmarks/synthetic.py --write      # and keep the tables in benchmarks/RESULTS.md
 
 δ = 1e-6. TV is the mean total variation distance of all tables of two or three columns (of a public sample of 300, if there are
 more) between the rows of the copy and the real ones. "sampling" is that of a bootstrap of the real rows, and "independent" that
 of columns drawn one by one, both without noise. "label" is the accuracy on a quarter of the rows, which no release has seen, of
 gradient boosting that is trained on a copy of the others; the first line has that of the real rows, by their codes and as they
-are. CPU seconds are those of a release; MB is how far it raises the peak. AIM is left out beyond twenty columns.
+are. CPU seconds are those of a release; MB is how far it raises the peak, and the whole process of a peer. discreet's AIM is left
+out beyond twenty columns, and a peer that needs more than ten minutes.
 """
 
 from __future__ import annotations
@@ -170,16 +172,32 @@ def released(task: Task, rows: pa.Table, epsilon: float, method: str) -> tuple[S
     return copy, seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) // 1024
 
 
-def peer(codes: np.ndarray, sizes: tuple[int, ...], rho: float) -> tuple[np.ndarray, float, int]:
-    """MST of mbi: its rows, seconds and MB."""
+#: Peers: a name for the table, an environment, and a script with its arguments between the codes and the result.
+PEERS = {
+    "MST on mbi 2.0.0": ("mbi", "ask_mbi.py", ()),
+    "MST of smartnoise-synth": ("smartnoise-synth", "ask_smartnoise_synth.py", ("mst",)),
+    "AIM of smartnoise-synth": ("smartnoise-synth", "ask_smartnoise_synth.py", ("aim",)),
+}
+#: A peer that needs longer is stopped.
+SECONDS = 600
+
+
+def peer(
+    name: str, codes: np.ndarray, sizes: tuple[int, ...], epsilon: float
+) -> tuple[np.ndarray, float, int]:
+    """A peer at (epsilon, DELTA): its rows, processor seconds and MB."""
+    environment, script, method = PEERS[name]
+    target = dp.privacy.approximate(epsilon, DELTA)
+    noise = dp.calibrate(lambda z: dp.privacy.concentrated(1 / (2 * z * z)), to=target)
+    cost = [repr(epsilon), repr(DELTA)] if method else [repr(1 / (2 * noise**2))]
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder) / "codes.npz", Path(folder) / "out.npz"
+        source, made = Path(folder) / "codes.npz", Path(folder) / "out.npz"
         np.savez(source, codes=codes, sizes=np.array(sizes))
-        python = environments.python_of("mbi")
-        command = [str(python), str(HERE / "peers" / "ask_mbi.py"), str(source), repr(rho), str(target)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        python = environments.python_of(environment)
+        command = [str(python), str(HERE / "peers" / script), *method, str(source), *cost, str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)
         facts = json.loads(done.stdout.splitlines()[-1])
-        return np.load(target)["codes"], facts["seconds"], facts["memory"]
+        return np.load(made)["codes"], facts["seconds"], facts["memory"]
 
 
 @dataclass(frozen=True)
@@ -204,11 +222,27 @@ class Line:
         return f"| {' | '.join(words)} |"
 
 
+def split(task: Task) -> tuple[pa.Table, pa.Table]:
+    """The rows that a release may see, and a quarter that no release sees."""
+    held = np.random.default_rng(1).random(task.rows.num_rows) < 0.25
+    return task.rows.filter(pa.array(~held)), task.rows.filter(pa.array(held))
+
+
+def label_lines(name: str, task: Task, releases: int) -> Iterator[str]:
+    """For each method, the accuracy of models of so many releases, and how far it is behind that of the real rows."""
+    seen, unseen = split(task)
+    real = accuracy(task, seen, unseen)
+    for method in ("aim", "mixture"):
+        copies = (released(task, seen, 1.0, method)[0] for _ in range(releases))
+        found = np.array([accuracy(task, copy.to_arrow(), unseen) for copy in copies])
+        error = found.std(ddof=1) / np.sqrt(releases)
+        yield f"| {name} | {method} | {releases} | {found.mean():.4f} ± {error:.4f} | {real:.4f} | {real - found.mean():.4f} |"
+
+
 def compared(name: str, task: Task, *, peers: bool) -> Iterator[Line]:
     """The lines of one data set: tables of a copy of all rows, and the label by a copy of three quarters of them."""
     rng = np.random.default_rng(1)
-    held = rng.random(task.rows.num_rows) < 0.25
-    seen, unseen = task.rows.filter(pa.array(~held)), task.rows.filter(pa.array(held))
+    seen, unseen = split(task)
     columns = synthesis_request(task.open(task.rows), None, task.bins, 0.01).columns
     sizes = tuple(column.size for column in columns)
     codes, of_seen = coded_rows(task, task.rows, columns), coded_rows(task, seen, columns)
@@ -232,11 +266,13 @@ def compared(name: str, task: Task, *, peers: bool) -> Iterator[Line]:
             if task.label:
                 label = (accuracy(task, released(task, seen, epsilon, method)[0].to_arrow(), unseen),)
             yield Line(name, f"**discreet**, {method}", f"{epsilon:g}", rows, label, seconds, memory)
-        if peers:
-            target = dp.privacy.approximate(epsilon, DELTA)
-            noise = dp.calibrate(lambda z: dp.privacy.concentrated(1 / (2 * z * z)), to=target)
-            made, seconds, memory = peer(codes, sizes, 1 / (2 * noise**2))
-            yield Line(name, "MST on mbi", f"{epsilon:g}", off(made), (), seconds, memory)
+        for other in PEERS if peers else ():
+            try:
+                made, seconds, memory = peer(other, codes, sizes, epsilon)
+            except (environments.CannotInstall, subprocess.SubprocessError) as reason:
+                print(f"left out: {other} on {name}: {type(reason).__name__}", file=sys.stderr)
+                continue
+            yield Line(name, other, f"{epsilon:g}", off(made), (), seconds, memory)
 
 
 def coded_rows(task: Task, rows: pa.Table, columns: Sequence[CopiedColumn]) -> np.ndarray:
@@ -253,9 +289,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="data sets whose name matches")
-    parser.add_argument("--peers", action="store_true", help="and MST on mbi")
+    parser.add_argument("--peers", action="store_true", help="and MST and AIM of mbi and smartnoise-synth")
     parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
+    parser.add_argument("--labels", type=int, default=0, help="the label alone, over so many releases")
     options = parser.parse_args()
+    if options.labels:
+        for name, task in TASKS.items():
+            if re.search(options.only or "adult", name):
+                for line in label_lines(name, task(), options.labels):
+                    print(line, flush=True)
+        return
     command = "python benchmarks/synthetic.py" + "".join(
         f" --{flag}" for flag in ("peers", "write") if getattr(options, flag)
     )

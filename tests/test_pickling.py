@@ -117,6 +117,7 @@ def asked():
         "cost": receipt.cost,
         "preview": session.preview(by_ward, epsilon=1),
         "stream preview": session.preview_stream(data.count(), every="week", periods=52, epsilon=1),
+        "synthesis preview": session.preview_synthesis(data, rho=0.1),
         "left": session.budget(),
         "statement": session.statement(),
         "verification": book.verify(),

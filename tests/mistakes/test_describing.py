@@ -49,6 +49,7 @@ def described(folder):
     slip("unit =", "units =", "unit"),
     slip("[limits]", "[limit]", "limits"),
     slip("bounds", "bound", "bounds"),
+    slip("threads = 2", "threads = 0", "threads = 2", right=RIGHT.replace("\n\n", "\nthreads = 2\n\n", 1)),
     slip("[columns.days]", "[column.days]", "columns"),
     slip("[columns.days]", "[columns.dais]", "[columns.days]"),
     slip('source = "visits.parquet"\n', "", 'source = "visits.parquet"'),

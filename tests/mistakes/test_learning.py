@@ -22,6 +22,18 @@ def level(model, high, features=1, low=0, **words):
     ends = {"target_bounds": (low, high), "bounds": (0, 1)} | words
     return model(**shared, **ends).fit(np.zeros((9, features)), np.ones(9))
 
+def train(model):
+    import torch
+    from discreet.learn.torch import private
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = private(model, optimizer, torch.randn(6, 4, 4), noise=1.0, steps=1, batch=3, size=6)
+    try:
+        for x in run:
+            run.backward(model(x).square().sum(1))
+            optimizer.step()
+    finally:
+        run.close()
+
 plan = {"size": 600, "batch": 20, "epochs": 2, "epsilon": 3, "delta": 1e-5}
 model = None
 """
@@ -79,6 +91,24 @@ WARD = "categories={'ward': ['no', 'yes']}"
     ),
 )
 def test_additive_models(mistake, here):
+    check_mistake(mistake, here)
+
+
+EXPERTS = (
+    "import torch; from tests.learn.torch.test_clip_architectures import Experts\nmodel = Experts('sorted')"
+)
+
+
+@mistakes(
+    slip(
+        "train(model)",
+        "DP921",
+        'model.set_experts_implementation("batched_mm")',
+        'model.set_experts_implementation("batched_mm"); train(model)',
+        before=EXPERTS,
+    )
+)
+def test_training(mistake, here):
     check_mistake(mistake, here)
 
 

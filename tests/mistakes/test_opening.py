@@ -85,6 +85,21 @@ def shop(links: str) -> str:
         f'dp.open("clinic.sqlite", table="visits", {PROTECT})',
     ),
     Mistake(f'{OPEN}, engine="DuckDB")', "DP105", 'engine="duckdb"', f'{OPEN}, engine="duckdb")'),
+    Mistake(f'{OPEN}, memory="lots")', "DP104", 'memory="1GB"', f'{OPEN}, memory="1GB")'),
+    Mistake(f"{OPEN}, threads=5000)", "DP102", "threads=2", f"{OPEN}, threads=2)"),
+    Mistake(
+        f'{OPEN}, engine="polars", threads=2)',
+        "DP107",
+        'engine="duckdb"',
+        f'{OPEN}, engine="duckdb", threads=2)',
+    ),
+    Mistake(
+        f'dp.open("sales", {PROTECT})',
+        "DP802",
+        "dp.open(frame, protect=",
+        f"frame = table; dp.open(frame, {PROTECT})",
+        first='import os; os.makedirs("sales/_delta_log"); open("sales/_delta_log/0.json", "w").close()',
+    ),
     Mistake(
         f'{OPEN}, columns=["days"])',
         "DP403",

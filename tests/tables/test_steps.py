@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from discreet.errors import RefusedQuestion
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.tables.answer.answer import Answer
-from discreet.tables.plan import steps
+from discreet.tables.answer.noisy import Noisy
+from discreet.tables.plan import mean_steps, steps
 from discreet.tables.plan.accuracy import least_spend
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
@@ -116,3 +119,99 @@ def test_the_margin_of_an_average_is_that_of_its_noise(first, last):
     noises = [LaplaceDistribution(scale).draw(200_000) for scale in (first, last)]
     assert np.mean(np.abs(share * noises[0] + (1 - share) * noises[1]) > half) <= 0.05
     assert np.mean(np.abs(share * noises[0] + (1 - share) * noises[1]) > 0.85 * half) > 0.05
+
+
+# --- means that check themselves ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", ["middle", "edge"])
+@pytest.mark.parametrize("beta", [0.05, 0.4])
+def test_a_released_margin_fails_as_rarely_as_it_says(shape, beta):
+    """With so few rows that the noise of their number matters."""
+    values = [10, 30, 30, 90] * 100 if shape == "middle" else [98, 100] * 150
+    data = dataset([(("a", x),) for x in values], rows_are_units=True)
+    first = question(("mean", X), ("count_of", X))
+    mechanism = compile_question(first, data, Spend(epsilon=0.1))
+    (mean, _) = steps.column_estimates(mechanism)
+    mean = replace(mean, aggregate=replace(mean.aggregate, name="m"))
+    (stage,) = mechanism.stages
+    columns = stage.draw(data.engine, [()] * 4000)
+    named = dict(zip(("m", steps.rows_name("m")), columns.values(), strict=True))
+    missed, told = 0, 0
+    for row in range(4000):
+        answer = Answer.of(keys=[], groups=[()], columns={name: c.take([row]) for name, c in named.items()})
+        margin = mean_steps.released_margin(mean, answer, beta)
+        told += math.isfinite(margin)
+        missed += abs(named["m"].values[row] - np.mean(values)) > margin
+    assert told > 3900
+    # Four standard deviations; the bounds of sums of two Laplace noises are exact but for a percent.
+    slack = 4 * math.sqrt(4000 * beta * (1 - beta))
+    assert missed <= 4000 * beta + slack
+    if shape == "middle":
+        assert missed >= 0.75 * 4000 * beta - slack
+
+
+def test_all_margins_together_fail_as_rarely_as_the_answer_may(monkeypatch):
+    """If no release is ever precise enough, the chances of all steps still add up to what was stated."""
+    taken = []
+    step = mean_steps.MeanSteps._step
+
+    def recorded(self, pilots, beta, left):
+        taken.append(beta)
+        assert beta + left <= 0.05 - sum(taken[:-1]) + 1e-15
+        return step(self, pilots, beta, left)
+
+    monkeypatch.setattr(mean_steps.MeanSteps, "_step", recorded)
+    monkeypatch.setattr(mean_steps, "released_margin", lambda *_: math.inf)
+    data = dataset([(("a", x),) for x in [10, 30, 30, 90] * 400], rows_are_units=True)
+    with pytest.raises(RefusedQuestion) as refused:
+        finished(question(("mean", X)), data, "±4")
+    assert refused.value.code == "DP707"
+    assert len(taken) > 3
+    assert sum(taken) <= 0.05
+
+
+def test_means_cost_little_more_than_what_suffices_where_their_rows_are_known():
+    """50,000 rows with the mean 40: ±0.5 needs ε = 0.0085, if their number is known."""
+    values = [30, 40, 40, 50]
+    data = dataset([(("a", x),) for x in values * 12_500], rows_are_units=True)
+    totals = []
+    for _ in range(5):
+        answer, costs = finished(question(("mean", X)), data, "±0.5")
+        assert answer.columns.keys() == {"mean0"}
+        assert abs(answer.columns["mean0"].values[0] - 40) < 1
+        totals.append(sum(costs))
+    assert np.median(totals) <= 0.0125
+
+
+def test_a_release_that_is_not_precise_enough_is_followed_by_another():
+    data = dataset([(("a", x),) for x in [10, 30, 30, 90] * 400], rows_are_units=True)
+    plan = least_spend(question(("mean", X)), data, "±4", epsilon=10)
+    mean, rows = (aggregate.name for aggregate in plan.question.aggregates)
+
+    def measured(step, answer):
+        mechanism = compile_question(step.question, data, step.pilot)
+        return steps.column_estimates(mechanism)[0], answer
+
+    def answered(value, count):
+        columns = {mean: Noisy((value,), (0.0,), (100.0,)), rows: Noisy((count,), (0,), (90_000,))}
+        return Answer.of(keys=[], groups=[()], columns=columns)
+
+    likely = plan.then(answered(40.0, 60_000))
+    assert isinstance(likely, TwoSteps)
+    assert likely.number == 1
+    # There are fewer rows than the first step made one think.
+    again = likely
+    while not mean_steps.released_margin(*measured(again, answered(40.0, 1600)), 0.001) <= 4:
+        again = again.then(answered(40.0, 1600))
+        assert isinstance(again, TwoSteps)
+        assert again.pilot.size > likely.pilot.size
+    last = again.then(answered(40.0, 1600))
+    assert last.spend is None
+    assert last.finish(answered(40.0, 1600)).columns.keys() == {"mean0"}
+    # If too much were needed, nothing more is drawn, and what was paid is said.
+    plan = least_spend(question(("mean", X)), data, "±4", epsilon=0.002)
+    with pytest.raises(RefusedQuestion) as refused:
+        plan.then(answered(40.0, 9_000))
+    assert refused.value.code == "DP707"
+    assert "of the first step" in refused.value.what

@@ -14,6 +14,7 @@ import typer
 from discreet.cli import asking, options
 from discreet.cli.places import data_at, session_for
 from discreet.cli.previews import BudgetFit, budget_facts, budget_rows, first_choice, fits
+from discreet.cli.release_copies import unpaid_copies
 from discreet.cli.release_streams import unpaid_streams
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table, working
@@ -86,7 +87,9 @@ def _plan_release(file: str, ledger: str | None, limit: str | None, *, json: boo
     session = session_for(data_at(release.data), ledger or release.ledger, limit, release.who, read_only=True)
     with working("planning"):
         jobs = release.jobs(session)
-        costs = [*unpaid_streams(session, release.streams), *_unpaid_costs(session, jobs)]
+        unpaid = unpaid_streams(session, release.streams) + unpaid_copies(session, release.copies)
+        costs = [*unpaid, *_unpaid_costs(session, jobs)]
+        copies = {section.name: section.preview(session) for section in release.copies}
         streams = {section.name: section.preview(session) for section in release.streams}
         fit = fits(session, costs, release.who["analyst"], release.who["project"])
     facts: dict[str, Any] = {
@@ -95,10 +98,11 @@ def _plan_release(file: str, ledger: str | None, limit: str | None, *, json: boo
         "tables": [job.to_dict() for job in jobs],
     }
     facts |= {"streams": {name: preview.errors for name, preview in streams.items()}} if streams else {}
+    facts |= {"copies": {name: preview.to_dict() for name, preview in copies.items()}} if copies else {}
     if json:
         print_json(facts | {"budget": budget_facts(session, fit, costs) if costs else None})
     else:
-        for name, preview in streams.items():
+        for name, preview in (*streams.items(), *copies.items()):
             print(f"{name}\n{preview}\n")
         _print_release(session, jobs, fit, costs)
     _exit_if_refused(fit, json=json)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet.cli.places import has_limit
 from discreet.cli.terminal import at_most_percent
-from discreet.errors import OverBudget
+from discreet.errors import LedgerError, OverBudget
 
 if TYPE_CHECKING:
     from discreet.ledger import Budget
@@ -45,6 +45,22 @@ def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, proj
     except OverBudget as error:
         refusal = error
     return BudgetFit(book.limit.budget(state, asker=asker, now=now), refusal)
+
+
+def is_released(session: Session, key: str, question: str, cost: Guarantee, what: str) -> bool:
+    """Whether a part of a release was paid for before, drawn or not."""
+    try:
+        entry = session.find(key, question, cost)
+    except LedgerError as error:
+        if error.code != "DP604":
+            raise
+        raise LedgerError(
+            "DP604",
+            f"the {what} of a release of this name was released before, with another question or cost.",
+            why="running a release again completes it; a changed release is a new one, and is paid for.",
+            fix='[release]\n       name = "…"      # a new name',
+        ) from None
+    return entry is not None or session.ledger.find_pending(key) is not None
 
 
 def first_choice(session: Session, spend: Mapping[str, Any]) -> list[Guarantee]:

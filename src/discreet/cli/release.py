@@ -19,6 +19,7 @@ import typer
 
 from discreet.cli import asking, options
 from discreet.cli.files import (
+    Write,
     after_payment,
     can_make,
     can_write,
@@ -29,6 +30,7 @@ from discreet.cli.files import (
 )
 from discreet.cli.places import data_at, session_for
 from discreet.cli.previews import fits
+from discreet.cli.release_copies import unpaid_copies
 from discreet.cli.release_streams import publish, unpaid_streams
 from discreet.cli.report import print_json
 from discreet.cli.statement import FORMATS, pages
@@ -79,25 +81,34 @@ def release(
     streams = release_file.streams
     can_write(path for job in jobs for path in _files(target, job))
     can_write(path for section in streams for path in section.files(target))
+    can_write(path for copy in release_file.copies for path in copy.files(target))
     opened = [section.open(session) for section in streams]
     with _bar(len(jobs), visible=not json) as step:
         questions = {job.key: (job.sql, job.spend) for job in jobs}
         answers = session.release_batch(questions, after_each=step) if questions else {}
     published = [publish(section, stream, target) for section, stream in zip(streams, opened, strict=True)]
+    copies = [section.make(session) for section in release_file.copies]
     try:
         statement = session.statement(declared=release_file.declared)
         written = {path: answer for each in published for path, answer in each.answers.items()}
         written |= {path: answers[job.key] for job in jobs for path in _files(target, job)}
-        statements = _write_all(statement, written, target)
+        made = {path: write for each in copies for path, write in each.writes(target).items()}
+        statements = _write_all(statement, written, made, target)
     except BadParameter as error:
         raise after_payment(error, "what the release costs; running it again costs nothing more") from None
     tables = [_table_facts(job, answers[job.key], _files(target, job)) for job in jobs]
-    _print_release(release_file, session, tables, [each.facts() for each in published], statements, json=json)
+    facts = {
+        "streams": [each.facts() for each in published],
+        "copies": [each.facts(target) for each in copies],
+    }
+    _print_release(release_file, session, tables, facts, statements, json=json)
 
 
 def _refuse_what_does_not_fit(session: Session, release_file: ReleaseFile, jobs: list[TableJob]) -> None:
-    """Refuse a release with streams that does not fit as a whole, before its first charge."""
-    unpaid = unpaid_streams(session, release_file.streams)
+    """Refuse a release with streams or copies that does not fit as a whole, before its first
+    charge.
+    """
+    unpaid = unpaid_streams(session, release_file.streams) + unpaid_copies(session, release_file.copies)
     if unpaid:
         costs = [*unpaid, *(job.cost for job in jobs if not job.paid)]
         refusal = fits(session, costs, release_file.who["analyst"], release_file.who["project"]).refusal
@@ -105,7 +116,9 @@ def _refuse_what_does_not_fit(session: Session, release_file: ReleaseFile, jobs:
             raise refusal
 
 
-def _write_all(statement: Statement, answers: dict[Path, Answer], target: Path) -> list[Path]:
+def _write_all(
+    statement: Statement, answers: dict[Path, Answer], copies: dict[Path, Write], target: Path
+) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
     from discreet.tables.answer.frames import SIDECAR, sidecar_text
 
@@ -118,7 +131,7 @@ def _write_all(statement: Statement, answers: dict[Path, Answer], target: Path) 
         for path, answer in answers.items()
         if path.suffix == ".csv"
     }
-    write_together(tables | sidecars | statements)
+    write_together(tables | sidecars | copies | statements)
     return list(statements)
 
 
@@ -140,7 +153,7 @@ def _print_release(
     release_file: ReleaseFile,
     session: Session,
     tables: list[dict[str, Any]],
-    streams: list[dict[str, Any]],
+    others: dict[str, list[dict[str, Any]]],
     statements: list[Path],
     *,
     json: bool,
@@ -149,7 +162,7 @@ def _print_release(
         from discreet.ledger.overview import budget_facts
 
         facts = {"command": "release", "release": release_file.name, "tables": tables}
-        facts |= {"streams": streams} if streams else {}
+        facts |= {kind: each for kind, each in others.items() if each}
         print_json(
             facts
             | {"statement": [str(path) for path in statements], "budget": budget_facts(session.budget())}
@@ -162,7 +175,10 @@ def _print_release(
     ]
     if rows:
         print_table(["table", "rows", "entry", "file"], rows, numbers={1})
-    for stream in streams:
+    for copy in others["copies"]:
+        entry = f"entry #{copy['receipt']}" if copy["paid"] else "paid before"
+        print(f"{copy['name']}: {copy['rows']:,} synthetic rows, {entry}; {', '.join(copy['files'])}")
+    for stream in others["streams"]:
         files = ", ".join(stream["files"]) or "no period is over yet"
         print(f"{stream['name']}: {stream['shown']} of {stream['periods']} periods published; {files}")
     print()

@@ -4,6 +4,7 @@
     [release]                name, data, ledger, epsilon | rho | delta | error, analyst, project, purpose, format
     [[table]]                name, sql, epsilon | rho | delta | error, format
     [[stream]]               a question that is published again every period: see `release_streams.py`
+    [[copy]]                 a synthetic copy: see `release_copies.py`
     [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
 A folder with release.toml and .sql files is a release, too: each file is a table, whose keys stand
@@ -28,10 +29,11 @@ from typing import TYPE_CHECKING, Any, cast
 from discreet import check
 from discreet.cli.files import TABLES
 from discreet.cli.places import SHIPPED
-from discreet.cli.previews import known_cost
+from discreet.cli.previews import is_released, known_cost
+from discreet.cli.release_copies import COPY_FORMATS, COPY_WORDS, MOST_COPY_ROWS, CopySection
 from discreet.cli.release_streams import WORDS, StreamSection
 from discreet.cli.statement import STATEMENT_EXAMPLE
-from discreet.errors import BadDescription, BadParameter, EngineFailed, LedgerError
+from discreet.errors import BadDescription, BadParameter, EngineFailed
 from discreet.paths import check_address, expand_home, is_folder, text_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _COST = ("epsilon", "rho", "delta", "error")
 _RELEASE = ("name", "data", "ledger", *_COST, "analyst", "project", "purpose", "format")
 _TABLE = ("name", "sql", *_COST, "format")
 _STREAM = ("name", "sql", "epsilon", "rho", "delta", *WORDS, "file", "format")
+_COPY = ("name", "table", *COPY_WORDS, "epsilon", "rho", "delta", "rows", "seed", "format")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _KEY = re.compile(r"\w+\s*=")
 _USUAL = ("csv", "parquet")
@@ -70,6 +73,7 @@ class ReleaseFile:
     tables: tuple[TableRequest, ...]
     declared: Mapping[str, object] = field(default_factory=dict)
     streams: tuple[StreamSection, ...] = ()
+    copies: tuple[CopySection, ...] = ()
 
     def jobs(self, session: Session) -> list[TableJob]:
         """Each table with its cost, and whether it was paid for before; reads no data."""
@@ -130,17 +134,24 @@ def read_release(file: Path) -> ReleaseFile:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         raise release_file_error(file.name, f"{reason}.", "[release]") from None
-    _check_keys(file.name, document, ("release", "table", "stream", "statement"))
+    _check_keys(file.name, document, ("release", "table", "stream", "copy", "statement"))
     head, tables = document.get("release", {}), document.get("table", [])
-    streams = document.get("stream", [])
+    streams, copies = document.get("stream", []), document.get("copy", [])
     _check_keys("[release]", head, _RELEASE)
-    if not isinstance(tables, list) or not isinstance(streams, list) or not [*tables, *streams]:
+    if not all(isinstance(each, list) for each in (tables, streams, copies)) or not [
+        *tables,
+        *streams,
+        *copies,
+    ]:
         raise release_file_error(
             "[[table]]", "there is no table to release.", f"[[table]]\n       {_EXAMPLE}"
         )
     requests = tuple(_table(number, table, head) for number, table in enumerate(tables, 1))
     sections = tuple(_stream(number, stream, head, file) for number, stream in enumerate(streams, 1))
+    name = _name("[release] name", head.get("name", file.stem))
+    copied = tuple(_copy(number, section, head, name) for number, section in enumerate(copies, 1))
     names = [table.name for table in requests] + [stream.name for stream in sections]
+    names += [copy.name for copy in copied]
     if len(set(names)) < len(names):
         raise release_file_error(
             "[[table]]",
@@ -154,7 +165,7 @@ def read_release(file: Path) -> ReleaseFile:
         else _text("[release] ledger", head["ledger"], 'ledger = "income.ledger"')
     )
     return ReleaseFile(
-        name=_name("[release] name", head.get("name", file.stem)),
+        name=name,
         data=data if data in SHIPPED else str(file.parent / data),
         ledger=ledger if ledger is None or "://" in ledger else str(file.parent / expand_home(ledger)),
         who={
@@ -164,6 +175,7 @@ def read_release(file: Path) -> ReleaseFile:
         tables=requests,
         declared=_check_declared(document.get("statement", {})),
         streams=sections,
+        copies=copied,
     )
 
 
@@ -225,6 +237,39 @@ def _stream(number: int, section: Any, head: dict[str, Any], file: Path) -> Stre
     )
 
 
+def _copy(number: int, section: Any, head: dict[str, Any], release: str) -> CopySection:
+    where = f"[[copy]] {number}"
+    _check_keys(where, section, (*_COPY, "error"))
+    cost = dict(_spend(where, section, head))
+    if "error" in cost:
+        raise release_file_error(where, "a synthetic copy states what it may cost in amounts.", "rho = 0.1")
+    formats = section.get("format", head.get("format", "csv"))
+    if not set(_formats(where, formats)) <= set(COPY_FORMATS):
+        raise release_file_error(
+            f"{where} format",
+            f"the rows of a copy are written as {' or '.join(COPY_FORMATS)}.",
+            'format = ["csv", "parquet"]',
+        )
+    name = _name(f"{where} name", section.get("name"))
+    return CopySection(
+        name=name,
+        key=f"release {release}: {name}",
+        words={name: section[name] for name in COPY_WORDS if name in section},
+        cost=cost,
+        formats=_formats(where, formats),
+        table=_optional_text(f"{where} table", section.get("table")),
+        rows=None if "rows" not in section else _whole(f"{where} rows", section["rows"], MOST_COPY_ROWS),
+        seed=_whole(f"{where} seed", section.get("seed", 0), 10**15),
+    )
+
+
+def _whole(where: str, value: object, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
+        return value
+    name = where.rsplit(maxsplit=1)[-1]
+    raise release_file_error(where, f"it is a whole number from 0 to {most:,}.", f"{name} = 1000")
+
+
 def _spend(where: str, section: dict[str, Any], head: dict[str, Any]) -> QuestionCost:
     """The table's own cost; what it does not state is taken from [release], as a whole but for δ."""
     own = {name: section[name] for name in _COST if name in section}
@@ -267,18 +312,7 @@ def _table_job(session: Session, table: TableRequest, release: ReleaseFile) -> T
             fix='state epsilon = 0.1 for it, or an error in the units of a count or a sum:  error = "±50"',
         )
     preview = session.preview(question, **spend)
-    try:
-        entry = session.find(key, question.text, preview.cost)
-    except LedgerError as error:
-        if error.code != "DP604":
-            raise
-        raise LedgerError(
-            "DP604",
-            f"the table {table.name} of a release of this name was released before, with another question or cost.",
-            why="running a release again completes it; a changed release is a new one, and is paid for.",
-            fix='[release]\n       name = "…"      # a new name',
-        ) from None
-    is_paid = entry is not None or session.ledger.find_pending(key) is not None
+    is_paid = is_released(session, key, question.text, preview.cost, f"table {table.name}")
     return TableJob(table.name, table.sql, key, spend, table.formats, preview, is_paid)
 
 

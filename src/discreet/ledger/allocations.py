@@ -28,12 +28,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import pinned
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -258,7 +257,7 @@ class AllocatedLimit(Limit):
         return {"whole": self.whole.to_dict(), "shares": allocations, "reserved": self.reserved}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> AllocatedLimit:
+    def from_fields(cls, fields: JsonFacts) -> AllocatedLimit:
         whole = Limit.from_dict(fields["whole"])
         assert isinstance(whole, Filter | Candidates)
         allocations = {

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.exact import bisect
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.costs import Amount, read_amount
 from discreet.privacy.constructors import concentrated, gaussian, pure
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
@@ -216,7 +215,7 @@ class Budget:
         return f"<p><b>{html.escape(self.headline)}</b></p><ul>{items}</ul>"
 
 
-def _budget_of(fields: Mapping[str, Any], count: Callable[[Guarantee], float]) -> Budget:
+def _budget_of(fields: JsonFacts, count: Callable[[Guarantee], float]) -> Budget:
     tracks = tuple(
         TrackBudget(read_text(track["name"]), read_amount(track["total"]), read_amount(track["spent"]))
         for track in read_list(fields["tracks"])

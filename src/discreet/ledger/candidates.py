@@ -31,15 +31,14 @@ by the same argument any public list may choose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Cost, Repetition, State, menu
@@ -211,7 +210,7 @@ class Candidates(Limit):
         return {"filters": [candidate.to_dict() for candidate in self.filters]}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Candidates:
+    def from_fields(cls, fields: JsonFacts) -> Candidates:
         filters = tuple(Limit.from_dict(candidate) for candidate in fields["filters"])
         if not all(isinstance(candidate, Filter) for candidate in filters):
             raise ValueError("filters")

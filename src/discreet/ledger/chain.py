@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
+from discreet.json_types import JsonFacts
 from discreet.ledger.split import split_body
 
 #: What the first row names as the hash of the row before it.
@@ -79,7 +80,7 @@ def next_row(
     kind: str,
     *,
     time: str,
-    state: Mapping[str, Any],
+    state: JsonFacts,
     answer: str | None = None,
     **said: Any,
 ) -> LedgerRow:
@@ -152,5 +153,5 @@ def damaged_error(what: str) -> LedgerDamaged:
     )
 
 
-def _number_text(number: Any) -> str:
+def _number_text(number: object) -> str:
     return str(number) if isinstance(number, int) else "?"

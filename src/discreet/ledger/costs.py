@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from discreet.errors import BadDescription
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 
 #: A parameter that somebody writes: a number, or an exact ratio.
 Number = float | Fraction
@@ -154,7 +154,7 @@ class Amounts(Mapping[str, Amount]):
         }
         return type(self)(others | changed, parts | {prefix: after})
 
-    def is_stated(self, texts: Mapping[str, Any], before: Self, before_texts: Mapping[str, Any]) -> bool:
+    def is_stated(self, texts: JsonFacts, before: Self, before_texts: JsonFacts) -> bool:
         """Whether the texts are those of the amounts; what is as before has the text that it had."""
         former = before._of
         if self._of.keys() != texts.keys():
@@ -308,7 +308,7 @@ class Cost:
         return {"ways": ways} | ({"lifetime": self.lifetime.to_dict()} if self.lifetime else {})
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Cost:
+    def from_dict(cls, data: JsonFacts) -> Cost:
         """What `to_dict` wrote; anything else is refused."""
         try:
             ways = tuple(

@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Any
 
 from discreet.errors import BadParameter, LedgerError
+from discreet.json_types import JsonFacts
 from discreet.ledger import chain
 
 __all__ = ["Change", "Description", "list_changes", "refuse_another"]
@@ -43,7 +44,6 @@ _ORIGIN = ("source", "within")
 
 
 #: What `Dataset.public_description` returns, or a description that was made of it already.
-Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Description:
     """
 
     text: str
-    facts: Mapping[str, Any]
+    facts: JsonFacts
 
     @classmethod
     def of(cls, facts: object) -> Description:
@@ -89,9 +89,9 @@ class Description:
         return self.facts.get("name")
 
     @property
-    def tables(self) -> Mapping[str, Any]:
+    def tables(self) -> JsonFacts:
         """The tables by name."""
-        tables: Mapping[str, Any] = self.facts.get("tables", {})
+        tables: JsonFacts = self.facts.get("tables", {})
         return tables
 
     def lies(self, *, private: bool) -> set[tuple[str, str]]:
@@ -186,7 +186,7 @@ def _table_changes(old: Description, new: Description) -> Iterator[Change]:
             yield from _changes_of_table(name, was, is_now)
 
 
-def _changes_of_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, Any]) -> Iterator[Change]:
+def _changes_of_table(name: str, was: JsonFacts, is_now: JsonFacts) -> Iterator[Change]:
     for key in sorted({*was, *is_now} - {"columns"}):
         if was.get(key) != is_now.get(key):
             moved = f"table {name} lies elsewhere" if key in _ORIGIN else f"table {name}: {key} has changed"
@@ -202,7 +202,7 @@ def _changes_of_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, An
             yield from _changes_of_column(f"{name}.{column}", before, after)
 
 
-def _changes_of_column(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def _changes_of_column(where: str, before: JsonFacts, after: JsonFacts) -> Iterator[Change]:
     for key in sorted({*before, *after}):
         was, is_now = before.get(key), after.get(key)
         if was != is_now:
@@ -210,7 +210,7 @@ def _changes_of_column(where: str, before: Mapping[str, Any], after: Mapping[str
             yield Change(f"column {where}: {words}", alters=key not in _ORIGIN)
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     return "none" if value is None or value == "" else str(value)
 
 

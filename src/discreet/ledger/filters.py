@@ -36,11 +36,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import pinned, pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -420,7 +419,7 @@ class Filter(Limit):
         return {**constants, "lanes": tracks}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Filter:
+    def from_fields(cls, fields: JsonFacts) -> Filter:
         tracks = tuple(
             Track(track["kind"], _ratio_of(track["total"]), float(track["order"]))
             for track in fields["lanes"]

@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 
 __all__ = ["SENTENCES", "former_facts", "former_page"]
 
@@ -201,7 +201,7 @@ _GUESSES = re.compile(
 )
 
 
-def former_facts(facts: Mapping[str, Any]) -> JsonObject:
+def former_facts(facts: JsonFacts) -> JsonObject:
     """The facts of a statement with the library's sentences in their former wording."""
     reworded = {name: _reword(value) if name in _REWORDED else value for name, value in facts.items()}
     for allocation, former in zip(

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def run_holding(lock: AbstractContextManager[Any], work: Callable[[], T]) -> T:
+def run_holding(lock: AbstractContextManager[object], work: Callable[[], T]) -> T:
     """Do some work under a lock that is written in C.
 
     On one line: between the last line of a block and the release of its lock there would be a place

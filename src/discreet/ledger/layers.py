@@ -9,9 +9,9 @@ ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
 from discreet.ledger.plan import PlannedLimit
@@ -26,12 +26,12 @@ Line = tuple[str, str, str]
 
 def layers(
     limit: Limit,
-    description: Mapping[str, Any] | None,
-    described: Mapping[str, Any],
-    released: Sequence[Mapping[str, Any]],
+    description: JsonFacts | None,
+    described: JsonFacts,
+    released: Sequence[JsonFacts],
     *,
     forgets: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The five layers, the most visible one first; `forgets` says that the ledger is in memory
     only.
 
@@ -51,9 +51,7 @@ def layers(
     ]
 
 
-def _loss_lines(
-    limit: Limit, description: Mapping[str, Any] | None, described: Mapping[str, Any]
-) -> Iterator[Line]:
+def _loss_lines(limit: Limit, description: JsonFacts | None, described: JsonFacts) -> Iterator[Line]:
     if isinstance(limit, Odometer):
         yield "ε and δ", NOT_COVERED, "there is no limit; the ledger only says how far the loss has come."
     else:
@@ -90,7 +88,7 @@ def _lifetime_line(limit: WindowedLimit) -> Line:
     return "lifetime", ENFORCED, f"the limit renews every {limit.length}, and a second one bounds a lifetime."
 
 
-def _description_lines(described: Mapping[str, Any]) -> Iterator[Line]:
+def _description_lines(described: JsonFacts) -> Iterator[Line]:
     """Whether the rows say for which data they were charged."""
     named = sum(version["charges"] for version in described["versions"])
     if named:
@@ -117,9 +115,7 @@ def _charges_were(count: int) -> str:
     return "1 charge was" if count == 1 else f"{count} charges were"
 
 
-def _unit_lines(
-    description: Mapping[str, Any] | None, versions: Sequence[Mapping[str, Any]]
-) -> Iterator[Line]:
+def _unit_lines(description: JsonFacts | None, versions: Sequence[JsonFacts]) -> Iterator[Line]:
     """Who one unit is, for each data set."""
     used = {version["dataset"]: version for version in versions if version["charges"]}
     if not used:
@@ -128,7 +124,7 @@ def _unit_lines(
         yield _unit_line(version, f" in {name}" if len(used) > 1 else "")
 
 
-def _unit_line(description: Mapping[str, Any] | None, where: str) -> Line:
+def _unit_line(description: JsonFacts | None, where: str) -> Line:
     if description is None or "column" not in description:
         words = "what one person adds to the data is what the charges were stated for."
     elif description["column"] is None:
@@ -139,9 +135,9 @@ def _unit_line(description: Mapping[str, Any] | None, where: str) -> Line:
 
 
 def _algorithm_lines(
-    description: Mapping[str, Any] | None,
-    described: Mapping[str, Any],
-    released: Sequence[Mapping[str, Any]],
+    description: JsonFacts | None,
+    described: JsonFacts,
+    released: Sequence[JsonFacts],
 ) -> Iterator[Line]:
     inside = sum(1 for line in released if line["in_session"])
     outside = len(released) - inside
@@ -187,7 +183,7 @@ def _noise_lines(inside: int, outside: int) -> Iterator[Line]:
     )
 
 
-def _outside_lines(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _outside_lines(outside: int, released: Sequence[JsonFacts]) -> Iterator[Line]:
     """Charges whose guarantee was not computed from a description."""
     if outside:
         what = _charges_were(outside)
@@ -210,7 +206,7 @@ def _outside_lines(outside: int, released: Sequence[Mapping[str, Any]]) -> Itera
         )
 
 
-def _contribution_lines(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
+def _contribution_lines(description: JsonFacts, described: JsonFacts) -> Iterator[Line]:
     """How many rows of one unit count: enforced where answers were computed from it, else a word of
     whoever gave it.
     """
@@ -232,7 +228,7 @@ def rows_words(most: object) -> str:
     return "at most 1 row" if most == 1 else f"at most {most} rows"
 
 
-def _bound_lines(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
+def _bound_lines(description: JsonFacts, described: JsonFacts) -> Iterator[Line]:
     columns = [
         (name, column)
         for table in description.get("tables", {}).values()

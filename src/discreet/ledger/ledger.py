@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from discreet import check
 from discreet.errors import BadParameter, LedgerError, OverBudget
+from discreet.json_types import JsonFacts
 from discreet.ledger import chain
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -99,7 +100,7 @@ class Ledger:
         dataset: str | None = None,
         *,
         anchor: str | None = None,
-        description: Description | Mapping[str, Any] | None = None,
+        description: Description | JsonFacts | None = None,
     ) -> None:
         self._store, about, last = open_store(where, ledger_facts(limit, unit, dataset, description), anchor)
         self.id: str = about["ledger"]
@@ -120,7 +121,7 @@ class Ledger:
         asker: Asker = NOBODY,
         mechanism: str | None = None,
         private: bool = True,
-        description: Description | Mapping[str, Any] | None = None,
+        description: Description | JsonFacts | None = None,
         compiled: bool = False,
         in_session: bool = False,
     ) -> Receipt:
@@ -146,7 +147,7 @@ class Ledger:
         *,
         asker: Asker = NOBODY,
         private: bool = True,
-        description: Description | Mapping[str, Any] | None = None,
+        description: Description | JsonFacts | None = None,
         compiled: bool = False,
         in_session: bool = False,
     ) -> list[Receipt | Entry]:
@@ -196,7 +197,7 @@ class Ledger:
         *,
         guarantee: Guarantee | None = None,
         asker: Asker = NOBODY,
-        description: Description | Mapping[str, Any] | None = None,
+        description: Description | JsonFacts | None = None,
     ) -> Entry | None:
         """The committed answer for a key, which may be shown again for nothing; None if there is
         none.
@@ -370,7 +371,7 @@ class Ledger:
         limit: Limit | None = None,
         unit: Unit | None = None,
         dataset: str,
-        description: Description | Mapping[str, Any] | None = None,
+        description: Description | JsonFacts | None = None,
     ) -> None:
         """Refuse what this ledger was not made for: another limit, unit or data set, or a
         description that protects others.
@@ -438,7 +439,7 @@ class Ledger:
         self._seen = row.number, row.hash
         return row, body
 
-    def _total(self, row: LedgerRow, body: Mapping[str, Any]) -> State:
+    def _total(self, row: LedgerRow, body: JsonFacts) -> State:
         return running_total(self.limit, row.number, body["state"])
 
 

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.exact import bisect_whole
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount, Cost, CostRow, Number, Repetition, State, unreadable_error
@@ -170,7 +170,7 @@ class Limit(ABC):
 
     @classmethod
     @abstractmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
+    def from_fields(cls, fields: JsonFacts) -> Limit:
         """The limit with these constants, which are proved again before they are believed."""
 
     def to_dict(self) -> JsonObject:
@@ -178,7 +178,7 @@ class Limit(ABC):
         return {"discreet": VERSION, "limit": self.kind, **self.fields()}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Limit:
+    def from_dict(data: JsonFacts) -> Limit:
         """The limit that `to_dict` described; the constants are checked again, and what fails is
         refused.
 

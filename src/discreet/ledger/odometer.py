@@ -25,18 +25,17 @@ one thing that can be overdrawn: then the answer is refused, because the δ abov
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import binary_above, exactly
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -198,7 +197,7 @@ class Odometer(Limit):
         return {"delta": str(self.delta), "rate": str(self.rate), **split}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Odometer:
+    def from_fields(cls, fields: JsonFacts) -> Odometer:
         constants = {"leaks": str(_FORMER_LEAK), **fields}
         delta, rate, leaks = (read_amount(constants[name]) for name in ("delta", "rate", "leaks"))
         return cls(Fraction(delta), Fraction(rate), Fraction(leaks))

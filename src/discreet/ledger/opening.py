@@ -15,12 +15,11 @@ that was written down elsewhere tells.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerError
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.chance import random_name
@@ -40,7 +39,7 @@ _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": 
 
 
 def open_store(
-    where: object, given: Mapping[str, Any], anchor: str | None
+    where: object, given: JsonFacts, anchor: str | None
 ) -> tuple[Store, dict[str, Any], LedgerRow]:
     """The store, what its first row says, and its last row; made first, if need be, with what was
     given.
@@ -52,7 +51,7 @@ def open_store(
 
 
 def _open_store(
-    store: Store, given: Mapping[str, Any], anchor: str | None, where: object
+    store: Store, given: JsonFacts, anchor: str | None, where: object
 ) -> tuple[Store, dict[str, Any], LedgerRow]:
     if not store.exists():
         if anchor is not None:
@@ -73,7 +72,7 @@ def _open_store(
     return store, about, last
 
 
-def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def check_belongs(about: JsonFacts, given: JsonFacts) -> None:
     """Refuse what is said of a ledger and is not what its first row says; a description is compared
     on its own.
     """
@@ -86,7 +85,7 @@ def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             raise _other_ledger_error(name, about, given)
 
 
-def check_description(about: Mapping[str, Any], store: Store, given: Mapping[str, Any]) -> None:
+def check_description(about: JsonFacts, store: Store, given: JsonFacts) -> None:
     """Refuse a description that protects somebody else than those that the ledger was charged
     under.
     """
@@ -94,7 +93,7 @@ def check_description(about: Mapping[str, Any], store: Store, given: Mapping[str
         refuse_another(versions_after(store, about, 0).values(), Description.of(given["description"]))
 
 
-def versions_after(store: Store, about: Mapping[str, Any], looked: int) -> dict[str, Description]:
+def versions_after(store: Store, about: JsonFacts, looked: int) -> dict[str, Description]:
     """The descriptions that charges behind row `looked` were first made under, by their digests.
 
     The one that a ledger was made with binds nobody before the first charge: until then a slip can
@@ -108,7 +107,7 @@ def versions_after(store: Store, about: Mapping[str, Any], looked: int) -> dict[
     return versions
 
 
-def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
+def first_description(about: JsonFacts) -> dict[str, Description]:
     """The description that a ledger was made with, by its digest; none if that was not recorded."""
     if about.get("description") is None:
         return {}
@@ -116,7 +115,7 @@ def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
     return {description.digest: description}
 
 
-def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+def _is_former(about: JsonFacts, given: JsonFacts) -> bool:
     """Whether earlier releases wrote this for the same call: a ledger of theirs keeps the constants
     that it was made with.
     """
@@ -209,7 +208,7 @@ def ledger_facts(
     return facts
 
 
-def _first_row(given: Mapping[str, Any], where: object) -> LedgerRow:
+def _first_row(given: JsonFacts, where: object) -> LedgerRow:
     """The row that a new ledger begins with."""
     if "limit" not in given:
         raise LedgerError(
@@ -225,7 +224,7 @@ def _first_row(given: Mapping[str, Any], where: object) -> LedgerRow:
     return chain.next_row(None, "open", time=chain.now(), state=state, about=about)
 
 
-def _limit_fix(given: Mapping[str, Any], where: object) -> str:
+def _limit_fix(given: JsonFacts, where: object) -> str:
     """The same call with a limit; an address is not repeated, since it may hold a password."""
     limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
     named = isinstance(where, str | Path) and "://" not in str(where)
@@ -254,7 +253,7 @@ def check_link(row: LedgerRow, previous: str, before: LedgerRow | None) -> None:
         raise chain.damaged_error(f"row {row.number} does not follow the one before it.")
 
 
-def running_total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
+def running_total(limit: Limit, number: int, state: JsonFacts) -> State:
     """The running total that row `number` carries, with an amount for everything that the limit
     counts.
     """
@@ -285,7 +284,7 @@ def _read_first_row(store: Store) -> dict[str, Any]:
     return about
 
 
-def _other_ledger_error(name: str, about: Mapping[str, Any], given: Mapping[str, Any]) -> LedgerError:
+def _other_ledger_error(name: str, about: JsonFacts, given: JsonFacts) -> LedgerError:
     words = {"limit": "another limit", "unit": "another unit", "dataset": "another data set"}[name]
     return LedgerError(
         "DP603",
@@ -295,7 +294,7 @@ def _other_ledger_error(name: str, about: Mapping[str, Any], given: Mapping[str,
     )
 
 
-def _belonging_fix(name: str, about: Mapping[str, Any], dataset: str | None) -> str:
+def _belonging_fix(name: str, about: JsonFacts, dataset: str | None) -> str:
     """What to do instead; never to count the same people in a second ledger, or to call others by
     their name.
     """

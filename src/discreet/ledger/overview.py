@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from discreet.json_types import JsonObject
 from discreet.ledger.asker import Asker
@@ -43,7 +42,7 @@ def budget_facts(budget: Budget) -> JsonObject:
     }
 
 
-def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list[dict[str, Any]]:
+def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list[JsonObject]:
     """The same for every analyst or project that has an allocation; `budget_of(asker)` is their
     budget.
 

@@ -17,15 +17,14 @@ What would break it: a slot whose noise is chosen after an answer was seen (that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import Amounts, Cost, CostRow, Repetition, State
@@ -161,7 +160,7 @@ class PlannedLimit(Limit):
         return {"slots": self.slots.to_json(), "within": within}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
+    def from_fields(cls, fields: JsonFacts) -> Limit:
         within = fields["within"]
         return make_plan(wire.from_json(fields["slots"]), None if within is None else wire.from_json(within))
 

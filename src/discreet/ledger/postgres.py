@@ -28,7 +28,15 @@ from discreet.errors import LedgerError, MissingExtra
 from discreet.json_types import JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
-from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
+from discreet.ledger.store import (
+    PATIENCE,
+    SqlRow,
+    SqlValue,
+    Store,
+    lost_error,
+    newer_layout_error,
+    unreachable_error,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -143,9 +151,9 @@ class PostgreSQL(Store):
         self._driver = _driver()
         self._written, self._address = dsn, Address.of(dsn, self._connection_facts)
         self._schema: str | None = None
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._connection: psycopg.Connection[SqlRow] | None = None
         #: The connection with the transaction that is open; another one must not take its place.
-        self._begun: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._begun: psycopg.Connection[SqlRow] | None = None
         self._process = os.getpid()
         super().__init__(patience)
 
@@ -209,7 +217,7 @@ class PostgreSQL(Store):
     def _ledgers(self) -> list[str]:
         return [name for (name,) in self.run(_LEDGERS)]
 
-    def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def execute(self, sql: str, values: tuple[SqlValue, ...]) -> list[SqlRow]:
         """Execute one statement; the server's own words are never passed on, because they may quote
         a row.
         """
@@ -254,11 +262,11 @@ class PostgreSQL(Store):
         if not self._is_idle(connection):
             self.close()
 
-    def _is_idle(self, connection: Any) -> bool:
+    def _is_idle(self, connection: psycopg.Connection[SqlRow]) -> bool:
         status = connection.pgconn.transaction_status
         return bool(status == self._driver.pq.TransactionStatus.IDLE and not connection.lock.locked())
 
-    def _is_usable(self, connection: Any) -> bool:
+    def _is_usable(self, connection: psycopg.Connection[SqlRow]) -> bool:
         """Whether no statement was interrupted on it: the driver would wait for its end, or for its
         own lock, for ever.
         """
@@ -316,7 +324,7 @@ class PostgreSQL(Store):
             for (name,) in settings
         ]
 
-    def _live_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _live_connection(self) -> psycopg.Connection[SqlRow]:
         if self._process != os.getpid():  # psycopg leaves a connection alone that came from a parent
             self._connection, self._process = None, os.getpid()
         if self._connection is not None and not self._is_usable(self._connection):
@@ -417,7 +425,7 @@ def _schema_in_path(options: str) -> str | None:
     return paths[0]["exact"] or paths[0]["folded"].lower()
 
 
-def _check_says_it_all(text: str, settings: Mapping[str, Any]) -> None:
+def _check_says_it_all(text: str, settings: Mapping[str, object]) -> None:
     if not {"dbname", "service"} & set(settings):
         raise ambiguous_address_error(
             "the address names no database, so the name of the user or PGDATABASE decides which one it is.",

@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import chain
 
 __all__ = ["Provenance", "software_digest"]
@@ -39,10 +38,10 @@ class Provenance:
     answers: bool = False
     in_memory: bool = False
     weaknesses: tuple[str, ...] = ()
-    declared: Mapping[str, Any] = field(default_factory=dict)
+    declared: JsonFacts = field(default_factory=dict)
     #: The digest of a description that was given, and, if no row holds it, what it says.
     given: str | None = None
-    given_facts: Mapping[str, Any] | None = None
+    given_facts: JsonFacts | None = None
 
     def to_dict(self) -> JsonObject:
         """As plain JSON types."""

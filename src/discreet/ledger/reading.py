@@ -9,15 +9,15 @@ guess.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.layers import rows_words
 
 __all__ = ["sections"]
 
 
-def sections(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def sections(facts: JsonFacts) -> list[JsonObject]:
     """Short sections, each a title and its sentences."""
     sentences_by_title = {
         "How accurate the answers are": _accuracy(facts),
@@ -29,7 +29,7 @@ def sections(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"title": title, "sentences": list(sentences)} for title, sentences in sentences_by_title.items()]
 
 
-def _accuracy(facts: Mapping[str, Any]) -> Iterator[str]:
+def _accuracy(facts: JsonFacts) -> Iterator[str]:
     yield "Every answer has random noise; the mechanism and the cost of each are listed under “What was released”."
     if any(line["in_session"] for line in facts["released"]):
         yield (
@@ -40,7 +40,7 @@ def _accuracy(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _declared_sentence(facts, "utility", "Utility")
 
 
-def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
+def _bias(facts: JsonFacts) -> Iterator[str]:
     described, unit = facts["description"], facts["unit"]["protects"]
     if described is None:
         yield "No description of the data is recorded, so it is not known what was clipped or down-weighted."
@@ -54,7 +54,7 @@ def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _declared_sentence(facts, "post_processing", "Post-processing")
 
 
-def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
+def _questions(facts: JsonFacts) -> Iterator[str]:
     lines = facts["released"]
     if facts["limit"]["kind"] == "plan":
         yield "The noise of every answer was planned in advance; what was asked may depend on earlier answers."
@@ -74,7 +74,7 @@ def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _digests(facts: Mapping[str, Any]) -> Iterator[str]:
+def _digests(facts: JsonFacts) -> Iterator[str]:
     for version in facts["described"]["versions"]:
         yield f"Description of {version['dataset'] or 'the data'}: sha256 {version['digest']}."
     if not facts["described"]["versions"]:
@@ -86,7 +86,7 @@ def _digests(facts: Mapping[str, Any]) -> Iterator[str]:
     yield "Data: no digest. A digest of the rows would let anybody who guesses a record check the guess."
 
 
-def _verifying(facts: Mapping[str, Any]) -> Iterator[str]:
+def _verifying(facts: JsonFacts) -> Iterator[str]:
     yield (
         "With the ledger at hand,  discreet statement verify FILE LEDGER  makes this statement again from its first "
         f"{facts['ledger']['rows']} rows and says whether both agree."
@@ -101,7 +101,7 @@ def _verifying(facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"Not in the ledger, and so not verified: {', '.join(asserted)}."
 
 
-def _declared_sentence(facts: Mapping[str, Any], name: str, title: str, otherwise: str = "") -> Iterator[str]:
+def _declared_sentence(facts: JsonFacts, name: str, title: str, otherwise: str = "") -> Iterator[str]:
     """What a person declared, marked as that."""
     declared = facts["making"]["declared"].get(name)
     if declared is not None:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 from discreet import check
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import chain
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost
@@ -82,7 +82,7 @@ class Receipt:
         return read_versioned(text, "receipt", cls._from_fields)
 
     @classmethod
-    def _from_fields(cls, fields: Mapping[str, Any]) -> Receipt:
+    def _from_fields(cls, fields: JsonFacts) -> Receipt:
         number, digest, key = fields["number"], read_text(fields["hash"]), fields["key"]
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ValueError("number")
@@ -136,18 +136,18 @@ class Entry:
     question: str | None
     mechanism: str | None
     guarantee: str | None
-    cost: Mapping[str, Any] | None
-    state: Mapping[str, Any]
+    cost: JsonFacts | None
+    state: JsonFacts
     key: str | None
     settles: int | None
     answer: str | None
-    about: Mapping[str, Any] | None
+    about: JsonFacts | None
     version: str
     previous: str
     hash: str
     held: bool = False
     description: str | None = None
-    describes: Mapping[str, Any] | None = None
+    describes: JsonFacts | None = None
     compiled: bool = False
     in_session: bool = False
     stream: int | None = None

@@ -19,7 +19,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject, JsonValue
 
 __all__ = ["DECLARED", "entry", "missing_words", "rows", "validate_declared"]
 
@@ -48,7 +48,7 @@ _TIERS = (1, 2, 3)
 _LONGEST = 20_000
 
 
-def validate_declared(declared: Mapping[str, Any] | None) -> JsonObject:
+def validate_declared(declared: JsonFacts | None) -> JsonObject:
     """What a person declares about a deployment, checked; refused where a name or a type is wrong.
 
     >>> validate_declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
@@ -64,7 +64,7 @@ def validate_declared(declared: Mapping[str, Any] | None) -> JsonObject:
     return {name: _value(name, value) for name, value in declared.items()}
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, value: object) -> JsonValue:
     if name == UNITS:
         return check.whole(units=value)
     if name == "tier":
@@ -85,7 +85,7 @@ def _day(value: Any) -> str:
         raise _declared_error("DP104", "publication_date must be a day, as 2026-11-01.") from None
 
 
-def entry(facts: Mapping[str, Any], declared: Mapping[str, Any]) -> JsonObject:
+def entry(facts: JsonFacts, declared: JsonFacts) -> JsonObject:
     """The registry's fields for a statement, and which of them a person has said or has still to
     say.
     """
@@ -103,7 +103,7 @@ def entry(facts: Mapping[str, Any], declared: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def rows(filled: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def rows(filled: JsonFacts) -> Iterator[tuple[str, str, str]]:
     """Every field that is filled in, in words, and who says it: (field, entry, by whom)."""
     for section in DECLARED:
         for name, value in filled[section].items():
@@ -112,19 +112,19 @@ def rows(filled: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
                 yield f"{section}.{name}", _words(value), "asserted" if asserted else "from the ledger"
 
 
-def missing_words(filled: Mapping[str, Any]) -> str:
+def missing_words(filled: JsonFacts) -> str:
     """The fields that a person has still to fill in."""
     listed = ", ".join(filled["missing"])
     return f"Still to be said, by a person: {listed}." if listed else "Every field is filled in."
 
 
-def _words(value: Any) -> str:
+def _words(value: JsonValue) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {amount:g}" for name, amount in value.items() if amount is not None)
     return str(value)
 
 
-def _fields_from_ledger(facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _fields_from_ledger(facts: JsonFacts) -> dict[str, JsonObject]:
     """What the ledger shows."""
     claim, unit = facts["claim"], facts["unit"]
     return {
@@ -144,7 +144,7 @@ def _fields_from_ledger(facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _mechanisms(facts: Mapping[str, Any]) -> str | None:
+def _mechanisms(facts: JsonFacts) -> str | None:
     """Every mechanism that was charged, and how often; whose noise is only asserted is said so."""
     counted = Counter((line["guarantee"], line["noise"]) for line in facts["released"])
     descriptions = [f"{count} × {run} ({noise})" for (run, noise), count in counted.items()]

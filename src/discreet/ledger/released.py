@@ -12,9 +12,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.periods import STREAM
@@ -29,7 +28,7 @@ __all__ = ["ELSEWHERE", "IN_SESSION", "release_lines"]
 IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 
 
-def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
+def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> Sequence[JsonFacts]:
     """Every charge as plain JSON types."""
     settled = {entry.settles: entry for entry in entries if entry.kind == "committed"}
     periods = Counter(entry.stream for entry in entries if entry.kind == "period")

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonObject, JsonValue
 
 _TEXT = r'(?:null|"([ !#-\[\]-~]*(?:\\.[ !#-\[\]-~]*)*)")'
 _HEX = r'"([0-9a-f]{64})"'
@@ -45,9 +45,9 @@ class Price(NamedTuple):
     """What a body says from its cost up to its key; `text` ends with the name of the key."""
 
     text: str
-    cost: Any
-    guarantee: Any
-    optional: dict[str, Any]
+    cost: JsonValue
+    guarantee: JsonValue
+    optional: JsonObject
 
 
 def canonical_value(text: str) -> Any:
@@ -106,7 +106,7 @@ def _price_text(body: str, start: int) -> str:
 
 def _read_price(text: str) -> Price:
     cost, _, guarantee = text.removesuffix(_KEY).partition(',"guarantee":')
-    optional: dict[str, Any] = {}
+    optional: JsonObject = {}
     for name in ("in_session", "held"):
         if guarantee.endswith(f',"{name}":true'):
             guarantee = guarantee.removesuffix(f',"{name}":true')

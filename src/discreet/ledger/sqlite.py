@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
@@ -31,7 +31,15 @@ from discreet.ledger.chain import LedgerRow
 from discreet.ledger.chance import jitter, random_name
 from discreet.ledger.interrupts import run_holding, run_then_end
 from discreet.ledger.places import inaccessible_error, is_cut_short, not_a_ledger_error, publish, status_of
-from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
+from discreet.ledger.store import (
+    PATIENCE,
+    SqlRow,
+    SqlValue,
+    Store,
+    lost_error,
+    newer_layout_error,
+    unreachable_error,
+)
 from discreet.paths import short_path
 
 try:
@@ -102,7 +110,7 @@ class SQLite(Store):
         """The path of the file."""
         return self._path
 
-    def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def execute(self, sql: str, values: tuple[SqlValue, ...]) -> list[SqlRow]:
         """Execute one statement, waiting for other writers if need be."""
         until = time.monotonic() + self.remaining()
         while True:

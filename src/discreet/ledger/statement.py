@@ -21,12 +21,12 @@ it was charged is never called enforced.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import chain, overview, reading, registry
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
@@ -67,18 +67,18 @@ class Statement:
     ε = 1 for one patient added or removed, over all answers together.
     """
 
-    facts: Mapping[str, Any]
+    facts: JsonFacts
     stated: StatedGuarantee
 
     @classmethod
     def of(
         cls,
         ledger: Ledger,
-        description: Mapping[str, Any] | None = None,
+        description: JsonFacts | None = None,
         *,
         answers: bool = False,
         anchor: str | None = None,
-        declared: Mapping[str, Any] | None = None,
+        declared: JsonFacts | None = None,
     ) -> Statement:
         """The statement of everything in a ledger; the data are not needed.
 
@@ -124,7 +124,7 @@ class Statement:
         entries = list(islice(ledger.entries(), provenance.rows))
         state = State.from_dict(entries[-1].state)
         claim = state_guarantee(ledger.limit, ledger.unit, state)
-        facts: dict[str, Any] = {"discreet": {"statement": VERSION, "version": provenance.version}}
+        facts: JsonObject = {"discreet": {"statement": VERSION, "version": provenance.version}}
         facts |= {
             "made": provenance.made,
             "making": provenance.to_dict(),
@@ -145,7 +145,7 @@ class Statement:
 
     def to_dict(self) -> JsonObject:
         """Everything, as plain JSON types."""
-        plain: dict[str, Any] = json.loads(json.dumps(self.facts, allow_nan=False))
+        plain: JsonObject = json.loads(json.dumps(self.facts, allow_nan=False))
         return plain
 
     def to_json(self) -> str:
@@ -191,13 +191,13 @@ class Statement:
         return body(self.facts, self.stated)
 
 
-def _in_order(facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _in_order(facts: JsonFacts | None) -> JsonFacts | None:
     """A description as the page of a statement keeps it, names in order, so that it is shown the
     same when it is verified.
     """
     if facts is None:
         return None
-    ordered: dict[str, Any] = json.loads(chain.canonical(facts))
+    ordered: JsonObject = json.loads(chain.canonical(facts))
     return ordered
 
 
@@ -273,7 +273,7 @@ def _record_facts(
     }
 
 
-def _visible_description(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
+def _visible_description(entries: Sequence[Entry], given: Given | None) -> JsonFacts | None:
     """The description that is shown: a given one if there is one, else the last one that was
     charged under.
     """
@@ -292,7 +292,7 @@ def _curve(claim: StatedGuarantee) -> list[dict[str, float]] | None:
     return [{"false_alarm": alarm, "misses_at_least": claim.guarantee.tradeoff(alarm)} for alarm in _ALARMS]
 
 
-def _words(claim: StatedGuarantee) -> dict[str, Any] | None:
+def _words(claim: StatedGuarantee) -> JsonObject | None:
     """What the claim means for one protected unit. It holds under adaptive questions, so the caveat
     on those is left out.
     """
@@ -322,7 +322,7 @@ class Given(NamedTuple):
     """
 
     digest: str
-    facts: Mapping[str, Any] | None
+    facts: JsonFacts | None
 
 
 def describe_versions(entries: Sequence[Entry], given: Given | None) -> JsonObject:
@@ -377,7 +377,7 @@ def recorded_by_digest(entries: Iterable[Entry]) -> dict[str, Description]:
     return {version.digest: version for _, version in _version_rows(entries)}
 
 
-def publish_description(description: Description | None) -> dict[str, Any] | None:
+def publish_description(description: Description | None) -> JsonObject | None:
     """A description for readers elsewhere: of where a table lies, only the last name."""
     if description is None:
         return None
@@ -385,7 +385,7 @@ def publish_description(description: Description | None) -> dict[str, Any] | Non
     return {**description.facts, **({"tables": tables} if tables else {})}
 
 
-def _last_name(table: Mapping[str, Any]) -> dict[str, str]:
+def _last_name(table: JsonFacts) -> dict[str, str]:
     source = table.get("source")
     return {"source": source.partition("?")[0].rpartition("/")[2]} if isinstance(source, str) else {}
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BadDescription, BadParameter
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonObject, JsonValue
 from discreet.ledger import chain, registry
 from discreet.ledger.former_words import former_page
 from discreet.ledger.ledger import Ledger
@@ -214,7 +214,7 @@ def _pieces(page: str, form: str) -> list[str]:
     return _TAGS.split(page) if form == "html" else page.splitlines(keepends=True)
 
 
-def _value_differences(stated: Any, ours: Any, where: str = "") -> Iterator[Difference]:
+def _value_differences(stated: JsonValue, ours: JsonValue, where: str = "") -> Iterator[Difference]:
     if isinstance(stated, Mapping) and isinstance(ours, Mapping):
         for name in [*ours, *(name for name in stated if name not in ours)]:
             place = f"{where}.{name}" if where else str(name)
@@ -262,7 +262,7 @@ def _list_unverified(provenance: Provenance) -> Iterator[str]:
 def _parse_json(text: str) -> JsonObject:
     """JSON, in which no name may stand twice: a reader would see one value, and we another."""
 
-    def once(pairs: list[tuple[str, Any]]) -> JsonObject:
+    def once(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             raise ValueError

@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from typing import Any
 
+from discreet.json_types import JsonFacts
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
 from discreet.ledger.registry import missing_words
 from discreet.ledger.registry import rows as registry_rows
@@ -78,7 +78,7 @@ padding:.1rem 0}.statement .layer tr{display:block;border-bottom:1px solid var(-
 """
 
 
-def page(facts: Mapping[str, Any], claim: StatedGuarantee, block: str = "") -> str:
+def page(facts: JsonFacts, claim: StatedGuarantee, block: str = "") -> str:
     """A whole document; `block` is what it was made with, for whoever verifies it."""
     name = escape(f"Privacy statement: {facts['dataset']}" if facts["dataset"] else "Privacy statement")
     return (
@@ -88,7 +88,7 @@ def page(facts: Mapping[str, Any], claim: StatedGuarantee, block: str = "") -> s
     )
 
 
-def body(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
+def body(facts: JsonFacts, claim: StatedGuarantee) -> str:
     """The statement without the document around it, for a notebook or another page."""
     parts = [
         _top(facts, claim),
@@ -108,7 +108,7 @@ def _section(title: str, inside: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
-def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
+def _top(facts: JsonFacts, claim: StatedGuarantee) -> str:
     name = escape(f": {facts['dataset']}" if facts["dataset"] else "")
     made = f"<p class='soft'>Made {escape(facts['made'][:16].replace('T', ' '))} UTC by discreet {escape(facts['making']['version'])}.</p>"
     warned = "".join(
@@ -126,7 +126,7 @@ def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{sentences}{limits}</div></section>"
 
 
-def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
+def _claim(facts: JsonFacts, claim: StatedGuarantee) -> str:
     rows = [
         ("guarantee", facts["claim"]["what"] or "–"),
         ("flavour", facts["claim"]["flavour"]),
@@ -147,7 +147,7 @@ def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     return f"{claimed}<div class='side'><div style='flex:0 1 20rem'>{curve}</div><div>{table}</div></div>"
 
 
-def _budget(facts: Mapping[str, Any]) -> str:
+def _budget(facts: JsonFacts) -> str:
     spent = facts["budget"]["spent_fraction"]
     words = f"{percent(spent)} of the budget is spent"
     bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * spent:.1f}%'></span></div>"
@@ -164,7 +164,7 @@ def _budget(facts: Mapping[str, Any]) -> str:
     return f"{_list(facts['limit']['says'])}{bar}{table}{notes}"
 
 
-def _layers(facts: Mapping[str, Any]) -> str:
+def _layers(facts: JsonFacts) -> str:
     """The pyramid: each layer a little wider than the one above, because it carries it."""
     legend = " · ".join(
         f"<span class='mark {kind}'>{sign} {escape(mark)}</span>" for mark, (sign, kind) in _MARKS.items()
@@ -188,7 +188,7 @@ def _layer_row(line: Mapping[str, str]) -> str:
     )
 
 
-def _release_table(facts: Mapping[str, Any]) -> str:
+def _release_table(facts: JsonFacts) -> str:
     lines = facts["released"]
     if not lines:
         return "<p>Nothing yet.</p>"
@@ -204,14 +204,14 @@ def _release_table(facts: Mapping[str, Any]) -> str:
     return _table(caption, head + ["answer"] * with_answers, rows, numbers={6}, code={2, 4, 9}) + more
 
 
-def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
+def _released_row(line: JsonFacts, *, with_answers: bool) -> list[str]:
     shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
     shown += [line["epsilon"], line["guarantee"], line["noise"], percent(line["spent_fraction_after"])]
     shown += [who_words(line), line["status"]]
     return [*shown, *([line["answer"] or "–"] if with_answers else [])]
 
 
-def _description(facts: Mapping[str, Any]) -> str:
+def _description(facts: JsonFacts) -> str:
     described, parts = facts["description"], list(_versions(facts["described"]))
     if described is None:
         return "".join(parts) + "<p>No description was recorded, and none was given with this statement.</p>"
@@ -224,7 +224,7 @@ def _description(facts: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _versions(described: Mapping[str, Any]) -> Iterator[str]:
+def _versions(described: JsonFacts) -> Iterator[str]:
     if described["versions"]:
         rows = map(version_words, described["versions"])
         yield _table("Recorded in the ledger, with the charges made under it", VERSION_HEADS, rows, code={0})
@@ -234,13 +234,13 @@ def _versions(described: Mapping[str, Any]) -> Iterator[str]:
         yield "<p>Given with this statement, and recorded with no charge:</p>"
 
 
-def _registry(facts: Mapping[str, Any]) -> str:
+def _registry(facts: JsonFacts) -> str:
     caption = "In the fields of the registry; what the ledger cannot know is for a person to say"
     table = _table(caption, ("field", "entry", "who says so"), registry_rows(facts["registry"]))
     return f"{table}<p>{escape(missing_words(facts['registry']))}</p>"
 
 
-def _ledger(facts: Mapping[str, Any]) -> str:
+def _ledger(facts: JsonFacts) -> str:
     ledger = facts["ledger"]
     rows = [
         ("rows", f"{ledger['rows']}, hash chain intact"),

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
+from discreet.json_types import JsonFacts
 from discreet.ledger.registry import missing_words
 from discreet.ledger.registry import rows as registry_rows
 
@@ -27,7 +27,7 @@ __all__ = [
 LISTED = 500
 
 
-def page(facts: Mapping[str, Any], block: str = "") -> str:
+def page(facts: JsonFacts, block: str = "") -> str:
     """The whole statement; `block` is what it was made with, for whoever verifies it."""
     sections: dict[str, Iterable[str]] = {
         "In plain words": _words(facts),
@@ -59,13 +59,13 @@ def charges(count: int) -> str:
     return "1 charge" if count == 1 else f"{count} charges"
 
 
-def unit_words(unit: Mapping[str, Any]) -> str:
+def unit_words(unit: JsonFacts) -> str:
     """Who is protected, and how many of them somebody says there are."""
     many = unit["number"]
     return str(unit["words"]) + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
 
 
-def track_words(track: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def track_words(track: JsonFacts) -> tuple[str, str, str, str]:
     """Name, total, spent and left of one running total."""
     total = "no limit" if track["total"] is None else f"{track['total']:.6g}"
     spent = "∞" if track["spent"] is None else f"{track['spent']:.6g}"
@@ -73,7 +73,7 @@ def track_words(track: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return track["name"], total, spent, left
 
 
-def bounds(column: Mapping[str, Any]) -> str:
+def bounds(column: JsonFacts) -> str:
     """What is known of a column, in a few words."""
     facts = []
     if column.get("bounds"):
@@ -84,7 +84,7 @@ def bounds(column: Mapping[str, Any]) -> str:
     return "; ".join(facts) or "–"
 
 
-def _words(facts: Mapping[str, Any]) -> Iterator[str]:
+def _words(facts: JsonFacts) -> Iterator[str]:
     explanation = facts["words"]
     if explanation is None:
         yield "There is no limit, so there is no guarantee for the whole to put into words."
@@ -94,7 +94,7 @@ def _words(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in explanation["not_protected"])
 
 
-def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
+def _claim(facts: JsonFacts) -> Iterator[str]:
     yield from (facts["claim"]["why"], "")
     rows = [("guarantee", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
     yield from _table(("", ""), [*rows, ("theorem", facts["limit"]["theorem"])])
@@ -108,7 +108,7 @@ def _miss_rate(at: Mapping[str, float]) -> str:
     return f"{int(at['misses_at_least'] * 10_000) / 100:.2f} %"
 
 
-def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
+def _budget(facts: JsonFacts) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
     yield from ("", f"{percent(facts['budget']['spent_fraction'])} of the budget is spent.", "")
     yield from _table(("account", "total", "spent", "remaining"), map(track_words, facts["budget"]["lanes"]))
@@ -122,7 +122,7 @@ def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"\n{_safe(note)}." for note in facts["budget"]["notes"])
 
 
-def _layers(facts: Mapping[str, Any]) -> Iterator[str]:
+def _layers(facts: JsonFacts) -> Iterator[str]:
     rows = [
         (layer["layer"] if at == 0 else "", line["what"], line["mark"], line["words"])
         for layer in facts["layers"]
@@ -131,7 +131,7 @@ def _layers(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(("layer", "", "", ""), rows)
 
 
-def _release_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+def _release_lines(facts: JsonFacts) -> Iterator[str]:
     lines = facts["released"]
     if not lines:
         yield "Nothing yet."
@@ -145,7 +145,7 @@ def _release_lines(facts: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"- #{line['number']}: {_cell(_Code(line['answer'] or ''))}" for line in lines[:LISTED])
 
 
-def _charge(line: Mapping[str, Any]) -> tuple[str, ...]:
+def _charge(line: JsonFacts) -> tuple[str, ...]:
     when, used = line["time"][:16].replace("T", " "), percent(line["spent_fraction_after"])
     asked, run = _Code(line["question"]), _Code(line["guarantee"])
     who = (who_words(line), line["status"])
@@ -157,12 +157,12 @@ RELEASED_HEADS = (
 )  # fmt: skip
 
 
-def who_words(line: Mapping[str, Any]) -> str:
+def who_words(line: JsonFacts) -> str:
     """Who asked, and why."""
     return ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
 
 
-def _description(facts: Mapping[str, Any]) -> Iterator[str]:
+def _description(facts: JsonFacts) -> Iterator[str]:
     yield from _versions(facts["described"])
     described = facts["description"]
     if described is None:
@@ -177,7 +177,7 @@ def _description(facts: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(("column", "type", "known", "from"), rows)
 
 
-def _versions(described: Mapping[str, Any]) -> Iterator[str]:
+def _versions(described: JsonFacts) -> Iterator[str]:
     if described["versions"]:
         yield from ("Recorded in the ledger, with the charges that were made under it:", "")
         yield from _table(VERSION_HEADS, map(version_words, described["versions"]))
@@ -188,7 +188,7 @@ def _versions(described: Mapping[str, Any]) -> Iterator[str]:
         yield from ("Given with this statement, and recorded with no charge:", "")
 
 
-def version_words(version: Mapping[str, Any]) -> tuple[str, ...]:
+def version_words(version: JsonFacts) -> tuple[str, ...]:
     """One version of the description: which one, of what, whom it protects, how much, when, and
     what is new.
     """
@@ -209,12 +209,12 @@ def version_words(version: Mapping[str, Any]) -> tuple[str, ...]:
 VERSION_HEADS = ("description", "data set", "unit column", "at most", "charges", "from, to (UTC)", "changed")
 
 
-def _registry(facts: Mapping[str, Any]) -> Iterator[str]:
+def _registry(facts: JsonFacts) -> Iterator[str]:
     yield from _table(("field", "entry", "who says so"), registry_rows(facts["registry"]))
     yield from ("", _safe(missing_words(facts["registry"])))
 
 
-def _ledger(facts: Mapping[str, Any]) -> Iterator[str]:
+def _ledger(facts: JsonFacts) -> Iterator[str]:
     ledger = facts["ledger"]
     rows = [
         ("rows", f"{ledger['rows']}, hash chain intact"),

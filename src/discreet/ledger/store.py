@@ -21,7 +21,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from discreet.errors import BadDescription, LedgerError
 from discreet.forks import quiet_at_forks
@@ -43,6 +43,11 @@ WHERE NOT EXISTS (SELECT 1 FROM {entries} later WHERE later.number > h.number)
 """
 
 
+#: What a statement is given, and a row of what it returns.
+SqlValue: TypeAlias = int | str | None
+SqlRow: TypeAlias = tuple[Any, ...]
+
+
 class Store(ABC):
     """The table of a ledger."""
 
@@ -60,7 +65,7 @@ class Store(ABC):
     # --- what a database has to know --------------------------------------------------------------
 
     @abstractmethod
-    def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def execute(self, sql: str, values: tuple[SqlValue, ...]) -> list[SqlRow]:
         """Execute one statement; every failure is one of our own errors, without a value in its
         text.
         """
@@ -114,7 +119,7 @@ class Store(ABC):
 
     # --- what a ledger asks -----------------------------------------------------------------------
 
-    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, *values: SqlValue) -> list[SqlRow]:
         """Execute one statement, while no other thread is in a transaction."""
         return self.alone(lambda: self.execute(sql, values))
 
@@ -209,11 +214,11 @@ class Store(ABC):
             start = page[-1].number + 1
             limit = None if limit is None else limit - size
 
-    def _first(self, condition: str, *values: Any) -> LedgerRow | None:
+    def _first(self, condition: str, *values: SqlValue) -> LedgerRow | None:
         rows = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
         return rows[0] if rows else None
 
-    def _select(self, condition: str, *values: Any) -> list[LedgerRow]:
+    def _select(self, condition: str, *values: SqlValue) -> list[LedgerRow]:
         rows = self.run(f"SELECT {_COLUMNS} FROM {self.entries} WHERE {condition}", *values)  # noqa: S608
         return [LedgerRow(*row) for row in rows]
 

@@ -24,13 +24,13 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger import chain
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import closed_tracks
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost, State
-from discreet.ledger.description import Description, Facts, list_changes, refuse_another
+from discreet.ledger.description import Description, list_changes, refuse_another
 from discreet.ledger.limit import Limit, as_guarantee
 from discreet.ledger.opening import validate_label, validate_text
 from discreet.ledger.receipt import Entry, Receipt, entry_of
@@ -88,7 +88,7 @@ class ChargeSubject:
 
     @classmethod
     def of(
-        cls, description: Facts | Description | None, *, compiled: bool, in_session: bool
+        cls, description: JsonFacts | Description | None, *, compiled: bool, in_session: bool
     ) -> ChargeSubject:
         """As it was given; nothing is computed from a description that is not there."""
         version = None if description is None else Description.of(description)
@@ -110,7 +110,7 @@ class Bill:
     """A charge that is ready to be made: what its row says, and what it costs."""
 
     guarantee: Guarantee
-    fields: Mapping[str, Any]
+    fields: JsonFacts
     cost: Cost
     description: Description | None = None
 
@@ -274,7 +274,10 @@ def pending_charge(store: Store, key: str) -> Receipt | None:
 
 
 def refuse_other_use(
-    entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Facts | Description | None
+    entry: Entry,
+    asked: Mapping[str, str | None],
+    versions: Versions,
+    description: JsonFacts | Description | None,
 ) -> None:
     """Refuse to show an answer to anybody else than who asked, or for anything that is given and is
     not what was asked.

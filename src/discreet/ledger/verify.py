@@ -23,13 +23,13 @@ sound where questions were chosen adaptively.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any
 
 from discreet import check
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
+from discreet.json_types import JsonFacts
 from discreet.ledger import chain
 from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
@@ -172,10 +172,10 @@ class _Walk:
         #: limit.
         self.totals_today: State | None = None
         self.costs_agree = True
-        self.stated_totals: Mapping[str, Any] = self.totals.state.to_dict()
+        self.stated_totals: JsonFacts = self.totals.state.to_dict()
         #: The stated totals of a charge that followed, of which each text is known to be that of
         #: its amount.
-        self.checked_totals: Mapping[str, Any] = {}
+        self.checked_totals: JsonFacts = {}
         # for this walk alone, because its entries share costs
         self.split = BodySplitter().split
         self.prices: dict[tuple[int, int], _Price] = {}

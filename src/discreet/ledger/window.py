@@ -32,16 +32,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, OverBudget
-from discreet.json_types import JsonObject
+from discreet.json_types import JsonFacts, JsonObject
 from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
@@ -235,7 +233,7 @@ class WindowedLimit(Limit):
         return {"each": self.each.to_dict(), "length": self.length, "lifetime": lifetime}
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> WindowedLimit:
+    def from_fields(cls, fields: JsonFacts) -> WindowedLimit:
         inner, lifetime = Limit.from_dict(fields["each"]), fields["lifetime"]
         return make_windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.paths import place_for, stem_of, unwritable_error
+from discreet.paths import as_path, place_for, stem_of, unwritable_error
 from discreet.plot.attacker import roc, tradeoff
 from discreet.plot.canvas import Several, guarantees_by_name, words_of
 from discreet.privacy.guarantee import Guarantee
@@ -47,7 +47,7 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
     >>> path.read_text(encoding="utf-8").startswith("<svg")
     True
     """
-    file = Path(path)
+    file = as_path(path, "curve.svg")
     if file.suffix not in _ENDINGS:
         raise BadParameter(
             "DP105",

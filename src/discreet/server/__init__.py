@@ -10,7 +10,7 @@ datasets.py descriptions, ledgers and engines by name line.py who is next · tic
 is shown · rates.py how often people.py permissions · store.py, database.py what is remembered ·
 tokens.py, signin.py problems.py errors as responses · refusals.py the refusals of a server ·
 formats.py files headers.py what is checked and set for every request · metrics.py what may be
-counted routes/ the API
+counted routes/ the API · pages/, templates/, static/ the pages · charts.py, texts.py what they show
 
 **Guarantee.** Every answer was charged to the ledger before it was drawn. The process that talks to
 people holds no rows. Before a charge, statuses and texts depend on the request, the description and

@@ -18,6 +18,7 @@ from discreet.server.config import ServerConfig
 from discreet.server.database import open_database
 from discreet.server.headers import RequestGuard
 from discreet.server.metrics import Metrics
+from discreet.server.pages import page_routes
 from discreet.server.people import People
 from discreet.server.problems import problem_response
 from discreet.server.rates import OpenStreams, RateLimiter
@@ -84,6 +85,7 @@ def make_app(config: ServerConfig, services: Services | None = None) -> FastAPI:
     app.state.services = shared
     for router in (health.router, people.router, datasets.router, questions.router, ledger.router):
         app.include_router(router)
+    app.router.routes.extend(page_routes(shared))
     app.add_exception_handler(DiscreetError, _refusal_response)
     app.add_exception_handler(RequestValidationError, _malformed_response)
     app.add_exception_handler(HTTPException, _status_response)

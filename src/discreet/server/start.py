@@ -3,7 +3,8 @@
 
 **Guarantee.** A server listens to this machine only, unless TLS or a proxy is configured. What lets
 people in is printed once, on the terminal of whoever starts it. A copy of the state is consistent,
-and one that is put back later than a newer one was seen is refused, because it would forget charges.
+and one that is put back later than a newer one was seen is refused, because it would forget
+charges.
 """
 
 from __future__ import annotations

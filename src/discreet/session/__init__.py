@@ -13,7 +13,7 @@ answering.py  one answer, at a cost or by its error
 account.py    who asks, and the ledger that is charged; drawn answers are stored
 compiler.py   questions to mechanisms; at_most="auto" is chosen once
 batch.py      many questions, all or none
-synthesis.py  a synthetic copy
+synthesis.py  a synthetic copy; synthesis_methods.py with it
 validate.py   questions, costs and keys, validated
 fitting.py    the Fix of a refusal for lack of budget: a cost that is admitted
 stream.py     a question that is answered again every period; open_stream.py, stream_methods.py and stream_file.py with it

@@ -38,6 +38,7 @@ from discreet.session.suggestions import (
     with_assumed_bounds,
     with_chosen_bounds,
 )
+from discreet.session.synthesis_methods import SynthesisMethods
 from discreet.session.validate import (
     Askable,
     QuestionCost,
@@ -57,12 +58,9 @@ from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.query import Query
     from discreet.tables.ask.sql import ParsedQuestion
     from discreet.tables.plan.explain import ErrorExplanation
     from discreet.tables.plan.suggest import BoundsSuggestion
-    from discreet.tables.synthetic.columns import Bins
-    from discreet.tables.synthetic.copy import SyntheticCopy
 
 __all__ = ["Session"]
 
@@ -85,7 +83,7 @@ _QUESTION_MODULES = (
 )
 
 
-class Session(StreamMethods):
+class Session(StreamMethods, SynthesisMethods):
     """Questions to one data set, charged to one ledger.
 
     `limit` may be left out if the ledger exists or the description has a [budget]. Without a
@@ -300,45 +298,6 @@ class Session(StreamMethods):
         from discreet.session.batch import release_batch
 
         return release_batch(self._compiler, questions, self._response.silence(after_each))
-
-    @check.arguments
-    @at_response_time
-    def synthesize(
-        self,
-        data: Dataset | Query,
-        *,
-        columns: Sequence[str] | None = None,
-        bins: Mapping[str, Bins] | None = None,
-        method: str = "mixture",
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rho: float | None = None,
-        check: float = 0.01,
-        key: str | None = None,
-    ) -> SyntheticCopy:
-        """A synthetic copy of columns of a table: made-up rows that follow noisy tables of all
-        pairs of columns.
-
-        By default all columns with public values or bounds are copied. `bins` states the number of
-        intervals of a numeric column, or their edges. The `method` "aim" measures tables that it
-        chooses round after round; it takes longer and is better for training models. `check` is the
-        share of the budget that measures how far the copy is off; 0 leaves that out. The cost needs
-        a delta, or is stated as `rho`.
-
-        **Guarantee.** As for `sql`: charged first, then drawn. More rows, other seeds and
-        conditions on the copy cost nothing.
-
-        >>> import discreet as dp
-        >>> adult = dp.open(dp.data.path("adult.toml"))
-        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
-        >>> copy = session.synthesize(adult, columns=["sex", "race", "over_50k"], epsilon=0.5, delta=5e-7)
-        >>> len(copy.to_rows(rows=1000)), session.budget().remaining_fraction < 1
-        (1000, True)
-        """
-        from discreet.session.synthesis import make_copy
-
-        request = {"columns": columns, "bins": bins, "check": check, "method": method}
-        return make_copy(self._compiler, data, request, Spend(epsilon, delta, rho), check_key(key))
 
     @check.arguments
     def preview(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,8 +26,9 @@ with naming_extras():
         compile_synthesis,
         synthesis_request,
     )
+    from discreet.tables.synthetic.preview import SynthesisPreview, preview_synthesis
 
-__all__ = ["make_copy"]
+__all__ = ["make_copy", "preview_copy"]
 
 
 def make_copy(
@@ -53,6 +55,15 @@ def make_copy(
         except OverBudget as refusal:
             raise propose_smaller_cost(refusal, compiler.account, spend, compile_at) from None
     return _copy_from(settled)
+
+
+def preview_copy(
+    compiler: QuestionCompiler, start: object, wanted: Mapping[str, Any], spend: Spend
+) -> SynthesisPreview:
+    """What the copy would cost; nothing is charged, and no row is read."""
+    preview = preview_synthesis(_compile(compiler, synthesis_request(start, **wanted), spend))
+    _, assumed = compiler.bound_or_assumed()
+    return replace(preview, notes=(*preview.notes, assumed)) if assumed else preview
 
 
 def _compile(compiler: QuestionCompiler, request: SynthesisRequest, spend: Spend) -> SynthesisMechanism:

@@ -24,6 +24,7 @@ from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines
 from discreet.tables.algebra.engine import LINKED, ROW, Engine
+from discreet.tables.algebra.resources import Resources
 from discreet.tables.algebra.types import Value
 from discreet.tables.ask.start import Dataset
 from discreet.tables.data import rules, toml
@@ -143,14 +144,17 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
     version: str = "",
     budget: Mapping[str, object] | None = None,
     table: str = "",
+    memory: str | None = None,
+    threads: int | None = None,
     hierarchies: Mapping[str, Sequence[str]] | None = None,
 ) -> Dataset:
     """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
 
     `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to
-    nobody, and `table` names a table of a database. `hierarchies` says for public tables which
-    columns are a hierarchy, the coarsest first: {"places": ["region", "district", "town"]}.
-    Columns of the same names in private tables have their values, and ROLLUP over them is a tree.
+    nobody, and `table` names a table of a database. `memory`, such as "1GB", and `threads` are the
+    most that the engine may use. `hierarchies` says for public tables which columns are a
+    hierarchy, the coarsest first: {"places": ["region", "district", "town"]}. Columns of the same
+    names in private tables have their values, and ROLLUP over them is a tree.
 
     **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about
     private rows. Every later release protects the unit of `protect`.
@@ -170,6 +174,8 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             "name": name,
             "public": public,
             "table": table or None,
+            "memory": memory,
+            "threads": threads,
             "hierarchies": hierarchies,
         }
         return _from_toml(source, given, engine)
@@ -201,6 +207,7 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         engine=engine,
         version=version,
         budget=checked_budget(budget or {}),
+        resources=Resources("" if memory is None else memory, threads),
         hierarchies=_hierarchies(hierarchies or {}, list(public or {})),
     )
 
@@ -243,6 +250,7 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
         engine=engine or description.engine,
         version=description.version,
         budget=description.budget,
+        resources=description.resources,
         hierarchies={key: table.hierarchy for key, table in description.public.items() if table.hierarchy},
     )
     borrowed = {key: table.borrowed for key, table in tables.items() if table.borrowed}
@@ -262,6 +270,7 @@ def _open_tables(
     engine: str | None,
     version: str,
     budget: Mapping[str, Any],
+    resources: Resources,
     hierarchies: Mapping[str, tuple[str, ...]],
 ) -> Dataset:
     if set(private) & set(public):
@@ -285,7 +294,7 @@ def _open_tables(
         {key: as_described(source, columns_by_table.get(key, {})) for key, source in sources.items()}
         for sources in (private, public)
     )
-    opened_engine = _engine({**private, **public}, units, columns_by_table, engine)
+    opened_engine = _engine({**private, **public}, units, columns_by_table, engine, resources)
     with ExitStack() as undo:
         undo.callback(opened_engine.close)
         tables = {}
@@ -307,13 +316,17 @@ def _open_tables(
             source.files for source in (*private.values(), *public.values()) if source.files is not None
         )
         tables = _with_places(tables, opened_engine)
-        data = Dataset(name, tables, protect, opened_engine, version, budget, files)
+        data = Dataset(name, tables, protect, opened_engine, version, budget, files, resources=resources)
         undo.pop_all()
     return data
 
 
 def _engine(
-    sources: Mapping[str, TableSource], units: Any, columns_by_table: Any, wanted: str | None
+    sources: Mapping[str, TableSource],
+    units: Any,
+    columns_by_table: Any,
+    wanted: str | None,
+    resources: Resources,
 ) -> Engine:
     """The engine of all tables: the chosen one, or that of the first table."""
     first = next(iter(sources.values()))
@@ -337,10 +350,10 @@ def _engine(
         for key, source in sources.items()
     }
     make: dict[str, Callable[[], Engine]] = {
-        "duckdb": lambda: engines.duckdb(handles, units=units),
-        "polars": lambda: engines.polars(handles, units=units),
-        "postgres": lambda: engines.postgres(one_address(sources), handles, units=units),
-        "spark": lambda: engines.spark(session, handles, units=units),
+        "duckdb": lambda: engines.duckdb(handles, units=units, resources=resources),
+        "polars": lambda: engines.polars(handles, units=units, resources=resources),
+        "postgres": lambda: engines.postgres(one_address(sources), handles, units=units, resources=resources),
+        "spark": lambda: engines.spark(session, handles, units=units, resources=resources),
     }
     opened: Engine = schema.guard_opening(make[engine_name])
     return opened

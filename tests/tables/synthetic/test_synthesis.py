@@ -115,6 +115,49 @@ def test_the_charge_is_the_guarantee_and_comes_first(data):
     assert session.synthesize(data, columns=["sex"], **smaller).rows > 0
 
 
+@pytest.mark.parametrize("method", ["mixture", "aim"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_a_preview_tells_the_cost_and_the_margins_and_spends_nothing(method, relation):
+    """Those of the copy itself; and the same for other rows."""
+    few, many = (opened(count, dp.each("id", at_most=2, relation=relation)) for count in (3, 90))
+    session = session_on(many)
+    ask = {"columns": ["sex", "ward", "smokes"], "method": method, "rho": 0.3}
+    preview = session.preview_synthesis(many, **ask)
+    assert session.budget().spent_fraction == 0
+    assert str(preview) == str(session_on(few).preview_synthesis(few, **ask))
+    copied = session.synthesize(many, **ask)
+    assert preview.cost == copied.guarantee
+    assert preview.question == copied.question
+    assert dict(preview.codes) == {"sex": 3, "ward": 4, "smokes": 3}
+    if method == "aim":
+        assert preview.margins == {}
+        return
+    for order, tables in {
+        1: [("sex",), ("ward",), ("smokes",)],
+        2: [("sex", "ward"), ("sex", "smokes"), ("ward", "smokes")],
+    }.items():
+        cells = [line for names in tables for line in copied.table(*names).rows()]
+        # The interval of a count below zero is cut there.
+        widest = max(line[order + 2] - line[order] for line in cells if line[order] > 0)
+        assert widest == pytest.approx(preview.margins[order])
+
+
+def test_what_a_copy_refuses_its_preview_refuses(data):
+    session = session_on(data)
+    for ask in (
+        {"columns": ["age"], "rho": 1},
+        {"check": 2, "rho": 1},
+        {"epsilon": 1},
+        {"bins": 3, "rho": 1},
+    ):
+        refusals = []
+        for asked in (session.preview_synthesis, session.synthesize):
+            with pytest.raises(DiscreetError) as caught:
+                asked(data, **ask)
+            refusals.append(str(caught.value))
+        assert refusals[0] == refusals[1]
+
+
 def test_a_released_table_beside_the_copy(data, copied):
     table = copied.table("ward", "sex")
     assert table.header == ("ward", "sex", "count", "count_lo", "count_hi", "synthetic")

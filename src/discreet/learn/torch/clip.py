@@ -19,7 +19,7 @@ device and nothing depends on a value: no branch, no error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,7 +34,7 @@ from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import internals
 from discreet.learn.torch.pieces.base import Measure, Share, column
 from discreet.learn.torch.rules.table import dispatch
-from discreet.learn.torch.tape import Learned, Tape
+from discreet.learn.torch.tape import Learned, Shapes, Tape
 from discreet.learn.torch.watched import unwatch, watch
 
 __all__ = ["ClippedSum", "Clipper"]
@@ -112,17 +112,44 @@ class Clipper:
     def learn(self) -> Iterator[None]:
         """For the guards: if the block succeeds, the model may later do what it did in the block."""
         tape, before = self._tape, self._tape.learned
-        tape.learning, tape.learned = True, Learned()
+        tape.learning = True
+        tape.remember(Learned())
         passed = False
         try:
             yield
             passed = True
         finally:
-            tape.learning, tape.learned = False, before + tape.learned if passed else before
+            tape.learning = False
+            tape.remember(before + tape.learned if passed else before)
+
+    def learn_shapes(self, forward: Callable[[int], object]) -> None:
+        """For the guards: see which calls are made with tensors that have no records, in a forward
+        pass of three records and one of two.
+
+        A result of such calls has no records either, so the passes are repeated until nothing new
+        is seen.
+        """
+        tape, before = self._tape, -1
+        while before < (before := len(tape.learned.shapes)):
+            three, two = self._shapes(forward, 3), self._shapes(forward, 2)
+            shapes = {kind: three.get(kind) == two.get(kind) for kind in three.keys() | two.keys()}
+            tape.remember(tape.learned + Learned(shapes=shapes))
+
+    def _shapes(self, forward: Callable[[int], object], count: int) -> Shapes:
+        tape = self._tape
+        shapes: Shapes = {}
+        tape.shapes = shapes
+        try:
+            with self.watch():
+                forward(count)
+        finally:
+            tape.shapes = None
+            tape.forget_uses()
+        return shapes
 
     def trust(self, tested: Clipper) -> None:
         """Let the model do what another clipper has seen it do."""
-        self._tape.learned += tested._tape.learned
+        self._tape.remember(self._tape.learned + tested._tape.learned)
 
     def open(self) -> Self:
         """Watch the parameters until `close`. Ordinary backward passes then give them no gradient."""

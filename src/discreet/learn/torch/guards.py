@@ -96,6 +96,7 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
             _check_forward(model, inputs, row_losses, draws)
             _check_backward(model, inputs, row_losses)
         with clipper.learn():
+            clipper.learn_shapes(lambda count: row_losses(model, *(tensor[:count] for tensor in inputs)))
             for count in (3, 2):
                 _check_coverage(clipper, tuple(tensor[:count] for tensor in inputs), row_losses)
     return writes

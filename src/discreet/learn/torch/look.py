@@ -137,11 +137,25 @@ class FirstLook:
         ]
         try:
             writes = self._test(model, guards.example(*records))
-        except RefusedTraining:
+        except RefusedTraining as refused:
+            if "experts" in refused.what and hasattr(self._model, "set_experts_implementation"):
+                raise _experts_error() from None
             raise
         except Exception:  # noqa: BLE001 - an error on made-up records that make no sense to a model is no verdict
             return None
         return _unpack_writes(writes) if is_packed else writes
+
+
+def _experts_error() -> RefusedTraining:
+    """The refusal of experts whose rows are sorted by expert, so that those of a record are not
+    together.
+    """
+    return RefusedTraining(
+        "DP921",
+        "the model sorts the positions of all records by expert.",
+        why="the rows of a record are then not next to each other, and its gradient cannot be separated.",
+        fix='model.set_experts_implementation("batched_mm")',
+    )
 
 
 def _unpack_writes(writes: guards.Writes) -> guards.Writes:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
 from discreet.learn.torch.pieces.outer import Outer, OuterBias, measure_together
 from discreet.learn.torch.pieces.rows import join_pieces
 
-__all__ = ["Contributions", "Learned", "Make", "Tape"]
+__all__ = ["Contributions", "Kind", "Learned", "Make", "Shapes", "Tape"]
 
 #: Pieces of up to this many numbers for each record are measured and added up together.
 _SMALL = 2**14
@@ -42,23 +42,44 @@ Contributions = Sequence[tuple[Parameter, Piece]]
 Make = Callable[..., Contributions]
 
 
+class Kind(NamedTuple):
+    """A kind of call: the function, the ids of the parameters, and how many axes each of its other
+    tensors has.
+    """
+
+    function: Callable[..., Any]
+    parameters: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+#: By kind, the shapes of the other tensors in each call, and the whole numbers that it was given.
+Shapes = dict[Kind, list[tuple[int | tuple[int, ...], ...]]]
+
+
 @dataclass(frozen=True)
 class Learned:
     """What the guards have seen the model do with records. It may do nothing else with them.
 
     `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes`
     has, for tensors that a function without a rule was given, pairs of a number of records and the
-    length of the first axis that it had then.
+    length of the first axis that it had then. `shapes` has, by kind of call (`Use.key`), whether
+    the shapes of its tensors were the same for two numbers of records.
     """
 
     merged: set[int] = field(default_factory=set)
     axes: dict[Hashable, set[tuple[int, int]]] = field(default_factory=dict)
+    shapes: dict[Kind, bool] = field(default_factory=dict)
 
     def __add__(self, other: Learned) -> Learned:
         keys = self.axes.keys() | other.axes.keys()
+        shapes = {
+            key: self.shapes.get(key, True) and other.shapes.get(key, True)
+            for key in self.shapes.keys() | other.shapes.keys()
+        }
         return Learned(
             self.merged | other.merged,
             {key: self.axes.get(key, set()) | other.axes.get(key, set()) for key in keys},
+            shapes,
         )
 
 
@@ -69,9 +90,12 @@ class Tape:
         self.names = {id(parameter): name for parameter, name in names.items()}
         #: The records of the current backward pass; 0 outside of one.
         self.records = 0
-        self.calls, self.learned = Calls(), Learned()
+        self.calls = Calls()
+        self.remember(Learned())
         #: Whether the guards are testing the model.
         self.learning = False
+        #: Where the guards collect the shapes in one forward pass.
+        self.shapes: Shapes | None = None
         self.measures: list[Measure] = []
         # All by the id of the parameter, because a tensor is slow to hash.
         self._pieces: dict[int, Piece] = {}
@@ -84,6 +108,19 @@ class Tape:
         self._bundle: Dense | None = None
         self._anchor = torch.zeros((), requires_grad=True)
         self._probe: _Probe | None = None
+
+    def remember(self, learned: Learned) -> None:
+        """Let the model do what the guards have seen it do, and nothing else with records."""
+        self.learned = learned
+        self._constant = {kind for kind, same in learned.shapes.items() if same}
+        #: Functions that are called with parameters and with tensors that have no records.
+        self.constant_functions = {kind.function for kind in self._constant}
+
+    def is_constant(self, kind: Kind) -> bool:
+        """Whether no tensor in such a call has records, as the guards have seen it: their shapes
+        were the same for two numbers of records.
+        """
+        return kind in self._constant
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
         """The same output. When its gradient comes, `make(gradient, *saved)` says what it
@@ -139,8 +176,12 @@ class Tape:
                 self._settle_rest()
         finally:
             self.records = 0
-            self._heard.clear()
-            self._awaited.clear()
+            self.forget_uses()
+
+    def forget_uses(self) -> None:
+        """Forget uses in a forward pass that no backward pass followed."""
+        self._heard.clear()
+        self._awaited.clear()
 
     def _settle_rest(self) -> None:
         """Settle parameters that were not used as often as expected, and those that are measured
@@ -193,21 +234,21 @@ class Tape:
         self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
         self._versions = {}
 
-    def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
-        """The number of records, if the first axis of the tensor is the record.
+    def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int) -> int:
+        """The length of the first axis of the tensor, if this is the record.
 
-        It may also be records times positions, as a reshape to a matrix makes it, in a call of the
-        model with as many `rows` as there are records, if the guards have seen that this is what
-        the layer does.
+        It may also be records times positions, as a reshape makes it, in a call of the model with
+        as many `rows` as there are records, if the guards have seen that this is what the layer
+        does. `Piece.merge` then adds up the positions of each record.
         """
         length = tensor.shape[0] if tensor.dim() else 0
         if length == self.records:
-            return self.records
+            return length
         if length and length % self.records == 0 and rows == self.records:
             if self.learning:
                 self.learned.merged.add(id(parameter))
             if id(parameter) in self.learned.merged:
-                return self.records
+                return length
         raise not_by_record_error(self.names[id(parameter)], "the first axis of its layer is not the record")
 
     def _settle(self, key: int, piece: Piece) -> None:

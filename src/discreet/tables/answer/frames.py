@@ -89,14 +89,14 @@ def to_parquet(answer: Answer, path: str | Path) -> None:
 
 def write_parquet(path: str | Path, table: pa.Table) -> None:
     """Write an Arrow table as a Parquet file."""
-    with _open_place(path) as place:
+    with _open_place(path, "answer.parquet") as place:
         library("pyarrow.parquet").write_table(table, place)
 
 
 def to_ipc(answer: Answer, path: str | Path) -> None:
     """Write an Arrow IPC file."""
     table, ipc = to_arrow(answer), library("pyarrow.ipc")
-    with _open_place(path) as place, ipc.new_file(str(place), table.schema) as file:
+    with _open_place(path, "answer.arrow") as place, ipc.new_file(str(place), table.schema) as file:
         file.write_table(table)
 
 
@@ -137,7 +137,7 @@ def to_excel(answer: Answer, path: str | Path) -> None:
     about = book.create_sheet("about")
     for number, fact in enumerate(answer.metadata().items(), 1):
         _write_row(about, number, fact)
-    with _open_place(path) as place:
+    with _open_place(path, "answer.xlsx") as place:
         book.save(str(place))
 
 
@@ -265,12 +265,12 @@ def value_of(stored: Any) -> Value:
 
 
 @contextmanager
-def _open_place(path: str | Path) -> Iterator[Path]:
+def _open_place(path: str | Path, example: str = "answer.csv") -> Iterator[Path]:
     """A path for a new file; errors of the system become coded errors, because the answer is still
     there.
     """
     try:
-        yield place_for(path)
+        yield place_for(path, example)
     except OSError as error:
         raise unwritable_error(path, error.strerror or "the system refuses") from None
 

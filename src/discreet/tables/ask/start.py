@@ -78,6 +78,7 @@ class Dataset(QueryMethods, DescribedTables):
             DescribedEngine(description.engine or "duckdb", tables),
             description.version,
             description.budget,
+            resources=description.resources,
         )
         for name, query in description.views.items():
             data = data.view(name, query)

@@ -18,6 +18,7 @@ from discreet.errors import BadParameter, EngineFailed
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables.algebra.engine import LINKED, ROW, Engine, not_copied
 from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.data import rules
 from discreet.tables.data.rules import KINDS
 
@@ -348,6 +349,8 @@ class DescribedTables:
     files: tuple[Frozen, ...] = ()
     # Queries by the names under which questions use them as tables.
     views: Mapping[str, str] = field(default_factory=dict)
+    # The most that its engine may use.
+    resources: Resources = ANY
 
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]

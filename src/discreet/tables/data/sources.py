@@ -31,6 +31,7 @@ from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.readers import parquet, schema, texts
 from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
+from discreet.tables.data.readers.versions import refuse_versions
 
 __all__ = ["HOMES", "TableSource", "as_described", "bring", "find", "one_address"]
 
@@ -89,7 +90,10 @@ def find(source: object, table: str = "") -> TableSource:
 
 
 def _file(path: Path, table: str) -> TableSource:
+    if path.is_dir():
+        refuse_versions([path])
     first = first_file(path)
+    refuse_versions(files(path))
     # Recorded before anything is read, so that every later change is noticed.
     frozen = Frozen.at(path)
     if not schema.is_database(path):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of data sets as TOML files, which people read and keep beside their code.
 
-    [dataset]                      source, name, version, unit (or each_row), relation, word, engine
+    [dataset]                      source, name, version, unit (or each_row), relation, word, engine, memory,
+                                   threads
     [limits]                       rows_per_unit, groups_per_unit
     [columns.days]                 type, bounds, values, null, places, source
     [tables.visits]                instead of source: one section for each private table, with its columns;
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
 from discreet.paths import check_address, expand_home, text_of
+from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.data import rules
 from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import Column, Each
@@ -55,6 +57,8 @@ _DATASET = (
     "relation",
     "word",
     "engine",
+    "memory",
+    "threads",
 )
 _LIMITS = ("rows_per_unit", "groups_per_unit")
 _COLUMN = ("type", "bounds", "values", "null", "places", "source")
@@ -88,6 +92,7 @@ class DataDescription:
     version: str = ""
     engine: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
+    resources: Resources = ANY
 
 
 def read(path: str | Path) -> DataDescription:
@@ -147,7 +152,16 @@ def parse(text: str, place: Path) -> DataDescription:
         version=_word("[dataset] version", dataset.get("version", "-")).removeprefix("-"),
         engine=_word("[dataset] engine", dataset["engine"]) if "engine" in dataset else None,
         budget=checked_budget(content.get("budget", {}), folder),
+        resources=_resources(dataset),
     )
+
+
+def _resources(dataset: Any) -> Resources:
+    try:
+        return Resources(dataset.get("memory", ""), dataset.get("threads"))
+    except BadParameter as slip:
+        fix = 'memory = "1GB"' if slip.what.startswith("memory") else "threads = 2"
+        raise rules.description_error("[dataset]", slip.what, fix) from None
 
 
 def _private(content: Any, dataset: Any, folder: Path, stem: str) -> dict[str, TableDescription]:
@@ -296,6 +310,8 @@ def write(data: DescribedTables) -> str:
     lines += [f"relation = {value_text(protect.relation)}"]
     lines += [f"word = {value_text(protect.word)}"] if protect.word else []
     lines += [f"engine = {value_text(data.engine.name)}"] if data.engine is not None else []
+    lines += [f"memory = {value_text(data.resources.memory)}"] if data.resources.memory else []
+    lines += [f"threads = {data.resources.threads}"] if data.resources.threads is not None else []
     if protect.column is not None:
         lines += ["", "[limits]", f"rows_per_unit = {value_text(protect.at_most)}"]
         lines += [f"groups_per_unit = {value_text(protect.groups)}"] if protect.groups else []

@@ -24,12 +24,15 @@ from typing import Any
 
 from discreet.extras import naming_extras
 from discreet.tables.algebra.engine import ROW, Engine
+from discreet.tables.algebra.resources import ANY, Resources
 
 __all__ = ["ROW", "duckdb", "polars", "postgres", "spark"]
 
 
 @naming_extras()
-def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
+def duckdb(
+    tables: Mapping[str, Any], *, units: Mapping[str, str | None], resources: Resources = ANY
+) -> Engine:
     """Tables in DuckDB, inside this process.
 
     A source is the path (or glob) of Parquet or CSV files, an Arrow table, a pandas or Polars
@@ -37,32 +40,53 @@ def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Eng
     """
     from discreet.tables.engines.duckdb_open import open_duckdb
 
-    return open_duckdb(tables, units)
+    return open_duckdb(tables, units, resources)
 
 
 @naming_extras()
-def postgres(dsn: str, tables: Mapping[str, str], *, units: Mapping[str, str | None]) -> Engine:
+def postgres(
+    dsn: str, tables: Mapping[str, str], *, units: Mapping[str, str | None], resources: Resources = ANY
+) -> Engine:
     """Tables of a PostgreSQL database; a source is the name of a table or view, with its schema if
     it has one.
     """
     from discreet.tables.engines.in_postgres import open_postgres
 
-    return open_postgres(dsn, tables, units)
+    return open_postgres(dsn, tables, units, resources)
 
 
 @naming_extras()
-def spark(session: Any, tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
+def spark(
+    session: Any,
+    tables: Mapping[str, Any],
+    *,
+    units: Mapping[str, str | None],
+    resources: Resources = ANY,
+) -> Engine:
     """Tables of a Spark session; a source is a data frame or the name of a table."""
+    resources.refuse(
+        "Spark",
+        "its memory and threads belong to the session and its cluster, which others use too.",
+        "leave them out; they are set where the session is made:  "
+        'SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")',
+    )
     from discreet.tables.engines.in_spark import open_spark
 
     return open_spark(session, tables, units)
 
 
 @naming_extras()
-def polars(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
+def polars(
+    tables: Mapping[str, Any], *, units: Mapping[str, str | None], resources: Resources = ANY
+) -> Engine:
     """Tables in Polars, inside this process; a source is a frame, a lazy frame, or the path of a
     Parquet or CSV file.
     """
+    resources.refuse(
+        "Polars",
+        "it has one pool of threads for the whole process, and no limit of memory.",
+        'engine="duckdb"   or leave them out, and start Python with POLARS_MAX_THREADS=2',
+    )
     from discreet.tables.engines.in_polars import open_polars
 
     return open_polars(tables, units)

@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from discreet.errors import BadParameter
 from discreet.tables.algebra.frozen import Frozen
+from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.data.readers import texts
 from discreet.tables.data.readers.casts import quote_name
 from discreet.tables.data.readers.parquet import Parquet
@@ -47,7 +48,9 @@ _SETTINGS = {
 _AS_WRITTEN = "SET disabled_optimizers = 'join_order,build_side_probe_side'"
 
 
-def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> DuckDB:
+def open_duckdb(
+    tables: Mapping[str, Any], units: Mapping[str, str | None], resources: Resources = ANY
+) -> DuckDB:
     """An engine on these tables, in a database of its own or in that of the connections that were
     given.
     """
@@ -59,7 +62,9 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
         else exp.table_(f"discreet_source_{number}")
         for number, (name, source) in enumerate(sources.items())
     }
-    first = [_connect(sources, places)]
+    if any(_is_stored(source) for source in sources.values()):
+        _refuse_limits(sources, resources)
+    first = [_connect(sources, places, resources)]
     connection, files, live = first[0].connection, [], set()
     for name, source in sources.items():
         if _is_stored(source):
@@ -73,7 +78,7 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
         for name, place in places.items()
     }
     return DuckDB(
-        lambda: first.pop() if first else _connect(sources, places),
+        lambda: first.pop() if first else _connect(sources, places, resources),
         schemas,
         places,
         frozen=Frozen(files),
@@ -105,9 +110,24 @@ def _table_of(source: Any) -> str:
     return name
 
 
-def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Connected:
+def _refuse_limits(sources: Mapping[str, Any], resources: Resources) -> None:
+    """Refuse limits for a database that others may have open in this process."""
+    source = next(source for source in sources.values() if _is_stored(source))
+    path = str(source.path) if isinstance(source, DatabaseFile) else "visits.duckdb"
+    limits = {"memory_limit": resources.memory, "threads": resources.threads}
+    config = {name: value for name, value in limits.items() if value}
+    connected = f"connection = duckdb.connect({path!r}, read_only=True, config={config!r})"
+    resources.refuse(
+        "an open DuckDB database",
+        "its settings hold for everybody who uses it in this process.",
+        f"set them where you connect:  {connected},  and  "
+        f'dp.open((connection, "{_table_of(source)}"), protect=…)',
+    )
+
+
+def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table], resources: Resources) -> Connected:
     """A connection with all tables in their places."""
-    connection, close = _connection(sources)
+    connection, close = _connection(sources, resources)
     slower = []
     for name, rows in sources.items():
         place = places[name]
@@ -127,7 +147,7 @@ def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Con
     return Connected(connection, close, slower)
 
 
-def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
+def _connection(sources: Mapping[str, Any], resources: Resources) -> tuple[Any, Callable[[], object]]:
     """A connection, and the function that closes it."""
     given = {id(source[0]): source[0] for source in sources.values() if isinstance(source, tuple)}
     stored = {source.path for source in sources.values() if isinstance(source, DatabaseFile)}
@@ -148,7 +168,12 @@ def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
         connection = connect(stored.pop())
         return connection, connection.close
     folder = tempfile.mkdtemp(prefix="discreet-")
-    connection = library("duckdb").connect(config={"temp_directory": folder, **_SETTINGS})
+    settings: dict[str, Any] = {"temp_directory": folder, **_SETTINGS}
+    if resources.memory:
+        settings["memory_limit"] = f"{resources.bytes}B"
+    if resources.threads is not None:
+        settings["threads"] = resources.threads
+    connection = library("duckdb").connect(config=settings)
     remove = weakref.finalize(connection, _remove, folder, os.getpid())
 
     def close() -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a PostgreSQL database, counted by its server.
 
-**Guarantee.** A question is one statement, in a read-only transaction that is isolated from all
-others: it sees one state of the data, writes nothing and keeps nothing. The rows of a view are
+**Guarantee.** A question is answered in a transaction that is isolated from all others: it sees
+one state of the data, and writes nothing but a temporary table of this connection, which serves
+later questions while nothing on the server changes (`postgres_pairs`). The rows of a view are
 evaluated once, whatever functions it calls. A later question sees the tables as they are then, and
 is charged for itself, so it is private too.
 
@@ -18,6 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -25,13 +27,17 @@ from sqlglot import exp
 
 from discreet.paths import unopened_error
 from discreet.tables.algebra.engine import outdated_error
+from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.algebra.sums import Relation
 from discreet.tables.algebra.types import WIDEST
 from discreet.tables.data.readers.schema import guard_opening, library
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import ResultRows
 from discreet.tables.engines.dialect import Dialect, unspeakable_text_error
+from discreet.tables.engines.pairs import Pairs
+from discreet.tables.engines.postgres_pairs import PairTables
 from discreet.tables.engines.read import clamp
+from discreet.tables.engines.relation import select
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.terms import Term
@@ -60,7 +66,8 @@ _TRANSACTION = """
 #: The place of a table, and whether it is stored here: a view or a foreign table may change
 #: meanwhile.
 _PLACE = """
-    SELECT n.nspname, c.relname, c.relkind IN ('r', 'p', 'm')
+    SELECT n.nspname, c.relname, c.relkind IN ('r', 'p', 'm'),
+      c.relkind IN ('r', 'm') AND NOT c.relrowsecurity AND NOT c.relhassubclass
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s::regclass
 """
 #: The columns of a table or view with their types; a domain stands for what it is made of, an
@@ -145,15 +152,26 @@ class Postgres(SqlEngine):
         places: Mapping[str, exp.Table],
         *,
         derived: set[str],
+        kept: set[str],
+        threads: int | None = None,
     ) -> None:
         super().__init__(dialect, tables, places)
         self._connect, self._codec, self._derived = connect, dialect.codec, derived
+        self._kept = kept
         self._places = dict(places)
-        self._connection = connect()
+        # One process leads, and the others help it.
+        helpers = "" if threads is None else f"; SET LOCAL max_parallel_workers_per_gather = {threads - 1}"
+        self._settings = _TRANSACTION + helpers
+        self._begin()
+
+    def _begin(self) -> None:
+        """Connect, with nothing kept."""
+        self._connection, self._process = self._connect(), os.getpid()
+        self._pair_tables = PairTables(self._connection, self._settings)
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         with self._connection.transaction():
-            self._connection.execute(_TRANSACTION)
+            self._connection.execute(self._settings)
             rows: Sequence[Sequence[Any]] = self._connection.execute(statement.encode(self._codec)).fetchall()
         return rows
 
@@ -162,6 +180,21 @@ class Postgres(SqlEngine):
     ) -> ResultRows:
         derived = not self._derived.isdisjoint(all_tables(relation))
         return self._fetch(self._dialect.sql(stored_within(rows, answer, materialized=derived)))
+
+    def _from_pairs(
+        self, pairs: Pairs, answer: Callable[[exp.Table], exp.Select]
+    ) -> Callable[[], ResultRows]:
+        if self._is_single(pairs.rows) or not self._kept.issuperset(all_tables(pairs.rows)):
+            return super()._from_pairs(pairs, answer)
+        rows, whole_answer = self._rows_and_answer(pairs, answer)
+        _, whole_pairs = self._rows_and_answer(pairs, lambda table: select([exp.Star()], table))
+        plain = self._encode(stored_within(rows.copy(), whole_answer, materialized=False))
+        make = self._encode(stored_within(rows, whole_pairs, materialized=False))
+        # The names of tables are looked up when it is asked: a connection may be made again.
+        return lambda: self._pair_tables.answer(pairs, make, plain, lambda table: self._encode(answer(table)))
+
+    def _encode(self, statement: exp.Select) -> bytes:
+        return self._dialect.sql(statement).encode(self._codec)
 
     def _release(self) -> None:
         self._connection.close()
@@ -174,7 +207,7 @@ class Postgres(SqlEngine):
     def _wake(self) -> None:
         """Connect again, if the connection was closed here or by the server."""
         if self._connection.closed:
-            self._connection, self._process = self._connect(), os.getpid()
+            self._begin()
 
     def _check_source(self) -> None:
         try:
@@ -189,27 +222,38 @@ class Postgres(SqlEngine):
         """Refuse a table or a column that is gone, became a view, or has another type."""
         for name, table in self._tables.items():
             at = self._places[name].sql(dialect="postgres")
-            is_stored = self._connection.execute(_PLACE, [at]).fetchone()[2]
+            *_, is_stored, is_kept = self._connection.execute(_PLACE, [at]).fetchone()
             now = _columns(self._connection, at)
+            # A policy for rows, or a part, may have been added.
+            self._kept -= set() if is_kept else {name}
             if is_stored == (name in self._derived) or not table.columns.items() <= now.items():
                 raise outdated_error(
                     f"{name} is another table, or has other columns, than when it was opened."
                 )
 
 
-def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None]) -> Postgres:
+def open_postgres(
+    dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None], resources: Resources = ANY
+) -> Postgres:
     """Connect, find the tables, and read their schemas."""
+    replace(resources, threads=None).refuse(
+        "PostgreSQL",
+        "its server limits the memory of each step of a statement, not of a question.",
+        "leave memory out; the server has its own limit:  ALTER ROLE analyst SET work_mem = '64MB'",
+    )
     named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
-    places, sources, derived = {}, {}, set()
+    places, sources = {}, {}
+    derived, kept = set[str](), set[str]()
     with ExitStack() as undo:
         connection = _connect(dsn)
         undo.callback(connection.close)
         for name, at in named.items():
-            schema, table, is_stored = guard_opening(
+            schema, table, is_stored, is_kept = guard_opening(
                 lambda at=at: connection.execute(_PLACE, [at]).fetchone()
             )
             places[name] = exp.table_(table, db=schema, quoted=True)
             derived |= set() if is_stored else {name}
+            kept |= {name} if is_kept else set()
             columns = guard_opening(lambda at=at: _columns(connection, at))
             sources[name] = SourceTable(name, columns, units.get(name))
         dialect = PostgresDialect(
@@ -226,7 +270,7 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         guard_opening(lambda: again.execute(_SESSION))
         return again
 
-    return Postgres(connect, dialect, sources, places, derived=derived)
+    return Postgres(connect, dialect, sources, places, derived=derived, kept=kept, threads=resources.threads)
 
 
 def _connect(dsn: str) -> Any:

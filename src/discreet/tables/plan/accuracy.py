@@ -13,8 +13,9 @@ its limit, because the second step is not fixed in advance.
 If no first step is stated and the keys are public, the first steps are small, and each has the ε
 with which it and what follows are expected to cost least. What they release is used: a first step
 that is precise enough is the answer, and no second is paid; counts and sums of the last one are
-averaged with those of the answer, if its cost was stated; the first mean says how far from the
-middle of the bounds the mean can be, and so which noise of the second matters (steps.proof.md).
+averaged with those of the answer, if its cost was stated. Where only means are asked for, every
+release says itself whether it is precise enough, and first steps only predict what that costs
+(`mean_steps.py`, steps.proof.md).
 
 What cannot be guaranteed is refused: the error of a quantile in values, bias from clipping, which
 groups are shown.
@@ -35,6 +36,7 @@ from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.ask.released import ReleasedExpression, ReleasedOperation, read_parts
 from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.compile import TableMechanism, compile_question
+from discreet.tables.plan.mean_steps import MeanSteps
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.steps import (
     FINER,
@@ -147,14 +149,24 @@ def _steps(
             Spend(epsilon=_PILOT_EPSILON, delta=delta) if private_keys else _least_pilot(first, compile_at)
         )
     stated = pilot.size if is_stated else _PILOT_EPSILON
+    allowed = most_allowed(stated) if most is None else most
+    # A first step that counts only the means of a question answers no other part of it.
+    answers_all = not is_relative and len(first.aggregates) == 2 * len(question.aggregates)
+    if answers_all and not is_stated:
+        return MeanSteps(
+            question,
+            first,
+            size,
+            allowed,
+            stated,
+            compile_first=lambda spend: compile_at(spend, first),
+            spend_for=lambda margin: _search(lambda spend: margin(compile_at(spend)) <= size, delta),
+        ).start(pilot, beta)
 
     def is_enough(mechanism: TableMechanism, numbers: FirstNumbers, beta: float) -> bool:
         if is_relative:
             return _greatest_error(mechanism, 1 - beta) <= size * numbers.least
-        # A first step that counts only the means of a question answers no other part of it.
-        return len(first.aggregates) == 2 * len(question.aggregates) and (
-            _worst_error(mechanism, numbers, beta, share=1.0) <= size
-        )
+        return answers_all and _worst_error(mechanism, numbers, beta, share=1.0) <= size
 
     def spend_for(numbers: FirstNumbers, averaged: TableMechanism | None) -> Spend:
         def is_precise(spend: Spend) -> bool:
@@ -168,7 +180,7 @@ def _steps(
     return ErrorSteps(
         question,
         first,
-        allowed=most_allowed(stated) if most is None else most,
+        allowed=allowed,
         most_before=stated,
         is_stated=is_stated,
         beta=beta * PILOT_BETA,

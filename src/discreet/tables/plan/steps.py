@@ -43,10 +43,16 @@ __all__ = [
     "LastStep",
     "TwoSteps",
     "averaged_half_width",
+    "best_pilot",
     "check_allowed",
+    "check_leaves_something",
     "column_estimates",
+    "cost_of_steps",
+    "may_follow",
     "most_allowed",
+    "next_pilot",
     "rows_name",
+    "too_few_rows_error",
 ]
 
 #: The share of the probability of missing the error that is left to the first steps. It is small,
@@ -183,9 +189,7 @@ class ErrorSteps:
 
     def step(self, pilots: tuple[Spend, ...]) -> TwoSteps:
         """The last of these first steps; those before it are paid."""
-        before = _cost_of(pilots)
-        if self.allowed <= before:
-            raise _pilot_takes_all_error(before, self.allowed)
+        check_leaves_something(pilots, self.allowed)
         return TwoSteps(
             self.first, pilots[-1], lambda answer: self._after(pilots, answer), self.allowed, len(pilots) - 1
         )
@@ -194,21 +198,20 @@ class ErrorSteps:
         """What comes after a first step: another one that saves more than it costs, or the last."""
         missing = self.beta if self.is_stated else self.beta * 0.5 ** len(pilots)
         mechanism = self.compile_first(pilots[-1])
-        numbers, before = FirstNumbers.of(mechanism, answer, missing), _cost_of(pilots)
+        numbers, before = FirstNumbers.of(mechanism, answer, missing), cost_of_steps(pilots)
         if numbers.least <= 0:
-            greater = (*pilots, _round_spend(pilots[-1].size * _GROWTH))
+            greater = (*pilots, next_pilot(pilots))
             if self._may_ask(greater):
                 return self.step(greater)
-            raise _too_few_rows_error(before)
+            raise too_few_rows_error(before)
         if self.is_precise(mechanism, numbers, missing):
             return LastStep(None, self._first_is_answer)
         # A first step that is the last of several because of its own noise is not averaged.
         averaged = mechanism if self.is_stated and self._can_average(mechanism) else None
         spend = self.spend_for(numbers, averaged)
-        best, cost = _best_pilot(pilots[-1].size, numbers, spend.size)
-        following = (*pilots, _round_spend(best))
-        if cost < _WORTH * spend.size and self._may_ask(following):
-            return self.step(following)
+        pilot = best_pilot(pilots[-1].size, numbers, spend.size)
+        if pilot is not None and self._may_ask((*pilots, pilot)):
+            return self.step((*pilots, pilot))
         check_allowed(spend, self.allowed, before)
         if averaged is None:
             return LastStep(spend, lambda last: last)
@@ -216,7 +219,7 @@ class ErrorSteps:
 
     def _may_ask(self, pilots: tuple[Spend, ...]) -> bool:
         """Whether there may be these first steps, and they leave something to the last."""
-        return not self.is_stated and _cost_of(pilots) <= self.most_before and _cost_of(pilots) < self.allowed
+        return not self.is_stated and may_follow(pilots, self.most_before, self.allowed)
 
     def _first_is_answer(self, answer: Answer) -> Answer:
         """The answer that a first step has given already."""
@@ -285,6 +288,30 @@ def _first_share(first: float, last: float) -> float:
     return ratio / (1 + ratio)
 
 
+def check_leaves_something(pilots: tuple[Spend, ...], allowed: float) -> None:
+    """Refuse first steps that leave nothing to the last."""
+    before = cost_of_steps(pilots)
+    if allowed <= before:
+        raise _pilot_takes_all_error(before, allowed)
+
+
+def next_pilot(pilots: tuple[Spend, ...]) -> Spend:
+    """The first step after one that shows too few rows."""
+    return _round_spend(pilots[-1].size * _GROWTH)
+
+
+def may_follow(pilots: tuple[Spend, ...], most_before: float, allowed: float) -> bool:
+    """Whether there may be these first steps, and they leave something to the last."""
+    cost = cost_of_steps(pilots)
+    return cost <= most_before and cost < allowed
+
+
+def best_pilot(epsilon: float, numbers: FirstNumbers, cost: float) -> Spend | None:
+    """A further first step, if it is expected to save more than it costs."""
+    best, total = _best_pilot(epsilon, numbers, cost)
+    return _round_spend(best) if total < _WORTH * cost else None
+
+
 def _best_pilot(epsilon: float, numbers: FirstNumbers, cost: float) -> tuple[float, float]:
     """The ε of a further first step, and what it and the last step are expected to cost then.
 
@@ -339,7 +366,7 @@ def _round_spend(epsilon: float) -> Spend:
     return Spend(epsilon=float(f"{epsilon:.3g}"))
 
 
-def _cost_of(pilots: tuple[Spend, ...]) -> float:
+def cost_of_steps(pilots: tuple[Spend, ...]) -> float:
     """What first steps cost together."""
     return float(sum(_decimal(spend.size) for spend in pilots))
 
@@ -368,7 +395,7 @@ def _pilot_takes_all_error(first: float, most: float) -> RefusedQuestion:
     )
 
 
-def _too_few_rows_error(before: float) -> RefusedQuestion:
+def too_few_rows_error(before: float) -> RefusedQuestion:
     return RefusedQuestion(
         "DP706",
         "the first step does not show that every group has enough rows for this error.",

@@ -12,6 +12,7 @@
     mixture.py, tree.py   the models that are fitted to them
     sample.py, stream.py   rows from the model, the same on every machine
     copy.py             the copy that users hold
+    preview.py          what a copy would cost, and how far its numbers would be off
 
 Only `measure.py`, `rounds.py` and `aim.py` see what was counted; `mixture.py`, `tree.py`,
 `sample.py` and `copy.py` see released numbers.

@@ -26,9 +26,9 @@ from discreet.tables.synthetic.measure import pair_system
 from discreet.tables.synthetic.mixture import NoisyMarginal, NoisyPairs
 from discreet.tables.workloads.measurement import Layout, Measurement
 from discreet.tables.workloads.released import ReleasedTables
-from discreet.tables.workloads.residuals import Floats, KeySet
+from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem
 
-__all__ = ["MeasuredTable", "ReleasedCounts"]
+__all__ = ["MeasuredTable", "ReleasedCounts", "pair_half_width", "tables_of_pairs"]
 
 #: A NULL whose interval of this confidence holds zero is taken for noise, and the copy has none of it.
 _NULL_CONFIDENCE = 0.9973
@@ -67,10 +67,7 @@ class ReleasedCounts:
         """All tables of one and two columns, in rows, with their variances."""
         system = pair_system(self.sizes)
         measured = Measurement(Layout((), system, {}), self.multipliers, self.scales)
-        released = ReleasedTables(
-            (), system, measured.estimates(self.blocks), measured.variances(), measured.roundings()
-        )
-        return released.scale(1 / self.fine)
+        return tables_of_pairs(system, measured, measured.estimates(self.blocks), self.fine)
 
     @property
     def has_pairs(self) -> bool:
@@ -125,10 +122,9 @@ class ReleasedCounts:
         """The released table of some columns and the half-width of its intervals; None if it was
         not released.
         """
-        z = -float(ndtri((1 - confidence) / 2)) * _SAFE
         if self.has_pairs and len(keys) <= min(2, len(self.sizes)):
-            deviation = math.sqrt(self.tables.table_variance(keys))
-            return self.tables.table(keys), z * deviation + self.tables.table_rounding(keys)
+            return self.tables.table(keys), pair_half_width(self.tables, keys, confidence)
+        z = _deviations(confidence)
         for table in self.chosen:
             if table.keys == keys:
                 shape = tuple(self.sizes[key] for key in keys)
@@ -166,6 +162,27 @@ class ReleasedCounts:
         if any(one > other for table in chosen for one, other in pairwise(table.keys)):
             raise ValueError("the columns of a table are in order")
         return cls(columns, stored["fine"], multipliers, scales, blocks, chosen)
+
+
+def tables_of_pairs(
+    system: ResidualSystem, measured: Measurement, residuals: Mapping[KeySet, Floats], fine: int
+) -> ReleasedTables:
+    """Tables of one and two columns, in rows, from residuals in weights; without these, their
+    variances alone.
+    """
+    released = ReleasedTables((), system, residuals, measured.variances(), measured.roundings())
+    return released.scale(1 / fine)
+
+
+def pair_half_width(tables: ReleasedTables, keys: KeySet, confidence: float) -> float:
+    """The half-width of the intervals of the cells of a table, whatever is in them."""
+    deviation = math.sqrt(tables.table_variance(keys))
+    return _deviations(confidence) * deviation + tables.table_rounding(keys)
+
+
+def _deviations(confidence: float) -> float:
+    """How many deviations of Gaussian noise an interval reaches to each side, rounded up."""
+    return -float(ndtri((1 - confidence) / 2)) * _SAFE
 
 
 def _is_wide(numbers: list[int]) -> bool:

@@ -191,6 +191,11 @@ class Share:
 class Piece(ABC):
     """The gradient of one parameter for every record, not yet added up."""
 
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """How many records it has gradients of."""
+
     @abstractmethod
     def measure(self) -> Measure:
         """Norm and mass of every record. May drop what `total` does not need."""
@@ -207,6 +212,14 @@ class Piece(ABC):
     @abstractmethod
     def dense(self) -> Tensor:
         """The gradient of every record: (records, *shape of the parameter)."""
+
+    def merge(self, records: int) -> Piece:
+        """The same for fewer records, each of which has several that follow each other here."""
+        return self if self.records == records else self._merge(records)
+
+    def _merge(self, records: int) -> Piece:
+        rows = self.dense()
+        return Dense(rows.reshape(records, -1, *rows.shape[1:]).sum(1, dtype=wide(rows.dtype)))
 
 
 class Dense(Piece):
@@ -227,6 +240,10 @@ class Dense(Piece):
         """
         kind = narrowest([piece.rows for piece in pieces])
         return cls(torch.cat([no_wider(piece.rows, kind) for piece in pieces], 1))
+
+    @property
+    def records(self) -> int:
+        return self.rows.shape[0]
 
     @property
     def operands(self) -> tuple[Tensor, ...]:

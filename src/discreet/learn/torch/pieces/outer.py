@@ -75,6 +75,10 @@ class Outer(Piece):
         return self.inputs.dim() == 2
 
     @property
+    def records(self) -> int:
+        return self.signal.gradient.shape[0]
+
+    @property
     def operands(self) -> tuple[Tensor, ...]:
         return (self.inputs, self.signal.gradient) if self._kept is None else (self._kept,)
 
@@ -117,6 +121,12 @@ class Outer(Piece):
             return self
         return Outer(self.inputs[:, None], Signal(self.signal.gradient[:, None]), transposed=self.transposed)
 
+    def _merge(self, records: int) -> Outer:
+        inputs, gradient = (
+            values.reshape(records, -1, values.shape[-1]) for values in (self.inputs, self.signal.gradient)
+        )
+        return Outer(inputs, Signal(gradient), transposed=self.transposed)
+
     def total(self, share: Share) -> Tensor:
         # The factors go into a copy of the inputs, because somebody may still read them. Nobody else reads the signal.
         if self._kept is not None:
@@ -156,6 +166,10 @@ class OuterBias(Piece):
 
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
+
+    @property
+    def records(self) -> int:
+        return self.signal.gradient.shape[0]
 
     @property
     def operands(self) -> tuple[Tensor, ...]:

@@ -74,6 +74,10 @@ class PatchProducts(Piece):
         self._kept: Tensor | None = None
 
     @property
+    def records(self) -> int:
+        return self._signal.shape[0]
+
+    @property
     def operands(self) -> tuple[Tensor, ...]:
         return (self._source, self._signal) if self._kept is None else (self._kept,)
 

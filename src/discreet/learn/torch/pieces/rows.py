@@ -31,6 +31,10 @@ class TableRows(Piece):
         self.ids, self.gradient, self.height = ids, gradient, height
 
     @property
+    def records(self) -> int:
+        return self.ids.shape[0]
+
+    @property
     def operands(self) -> tuple[Tensor, ...]:
         return (self.gradient,)
 
@@ -58,6 +62,10 @@ class TableRows(Piece):
         """The table, with what the records add to it."""
         scaled = share.scale(self.gradient.to(wide(self.gradient.dtype)))
         return table.index_add_(0, self.ids.flatten(), scaled.flatten(0, 1))
+
+    def _merge(self, records: int) -> TableRows:
+        gradient = self.gradient.reshape(records, -1, self.gradient.shape[-1])
+        return TableRows(self.ids.reshape(records, -1), gradient, self.height)
 
     def dense(self) -> Tensor:
         gradient = self.gradient.to(wide(self.gradient.dtype))
@@ -103,6 +111,10 @@ class Tied(Piece):
 
     def __init__(self, rows: TableRows, outer: Outer) -> None:
         self._rows, self._outer = rows, outer
+
+    @property
+    def records(self) -> int:
+        return self._rows.records
 
     @property
     def operands(self) -> tuple[Tensor, ...]:

@@ -21,7 +21,7 @@ from discreet.learn.torch.rules.derived import show_to_records
 from discreet.learn.torch.rules.linear import linear
 from discreet.learn.torch.rules.use import Use
 
-__all__ = ["multi_head_attention"]
+__all__ = ["multi_head_attention", "scaled_dot_product"]
 
 
 def multi_head_attention(
@@ -70,6 +70,17 @@ def multi_head_attention(
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
     return out, weights
+
+
+def scaled_dot_product(
+    use: Use, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, *rest: Any, **named: Any
+) -> Tensor | None:
+    """A bias of positions that is made of parameters is shown to every record."""
+    if any(map(use.watches, (query, key, value))):
+        return None
+    bias = show_to_records(use, attn_mask, (*query.shape[:-1], key.shape[-2]))
+    attended: Tensor = use.function(query, key, value, bias, *rest, **named)
+    return attended
 
 
 def _record_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

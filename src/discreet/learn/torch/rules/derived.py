@@ -22,7 +22,16 @@ from discreet.learn.torch.rules.use import Use
 from discreet.learn.torch.tape import Contributions, not_by_record_error
 from discreet.learn.torch.watched import Derived, Watched, is_watched
 
-__all__ = ["as_records", "broadcast", "derive", "expand", "have_no_records", "show_to_records"]
+__all__ = [
+    "as_records",
+    "assign",
+    "broadcast",
+    "derive",
+    "expand",
+    "have_no_records",
+    "repeat",
+    "show_to_records",
+]
 
 
 def have_no_records(leaves: Sequence[Any]) -> bool:
@@ -82,6 +91,33 @@ def expand(use: Use, value: Any, *sizes: Any, **named: Any) -> Tensor:
     return made
 
 
+def repeat(use: Use, value: Any, *sizes: Any) -> Any:
+    """`repeat` and `tile` as often as there are records, if the guards have seen that this number
+    follows theirs: the first axis of the result has all positions of the first record, then those
+    of the second.
+    """
+    times = sizes[0] if isinstance(sizes[0], Sequence) else sizes
+    if use.tape.learned.shapes.get(use.kind((value, *sizes))) is not False:
+        return derive(use, (value, *sizes), {})
+    inner = use.value(value)
+    count, *others = (1,) * (inner.dim() - len(times)) + tuple(times)
+    if len(times) > inner.dim() or any(time != 1 for time in others):
+        raise not_by_record_error(use.name(value), "it is repeated along several axes")
+    made: Tensor = show_to_records(use, value, (count, *inner.shape))
+    return made.flatten(0, 1)
+
+
+def assign(use: Use, target: Any, index: Any, value: Any) -> None:
+    """`target[mask] = value`: a token in the places that a mask of each record names."""
+    is_mask = isinstance(index, Tensor) and index.dtype == torch.bool
+    if use.watches(target) or not is_mask or value.dim() > target.dim() - index.dim():
+        name = use.name(value if use.watches(value) else target)
+        raise not_by_record_error(name, "it is assigned to places other than those of a mask of records")
+    mask = index.reshape(*index.shape, *[1] * (target.dim() - index.dim()))
+    with internals.DisableTorchFunctionSubclass():
+        target.copy_(torch.where(mask, show_to_records(use, value, target.shape), target))
+
+
 def show_to_records(use: Use, argument: Any, shape: Sequence[int]) -> Any:
     """A parameter as every record sees it; other arguments as they are."""
     if not use.watches(argument):
@@ -91,17 +127,18 @@ def show_to_records(use: Use, argument: Any, shape: Sequence[int]) -> Any:
     value = use.value(argument)
 
     def make(gradient: Tensor) -> Contributions:
-        return _contributions(argument, _by_record(use, argument, gradient, value.shape))
+        copies = Dense(_by_copy(use, argument, gradient, value.shape)).merge(use.tape.records)
+        return _contributions(argument, copies.dense())
 
     parameters = argument.parameters if isinstance(argument, Derived) else [argument]
     return use.tape.expand(value, shape, parameters, make)
 
 
-def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) -> Tensor:
-    """The gradient of every record at its copy of the value: what broadcasting repeated is added
-    up.
+def _by_copy(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) -> Tensor:
+    """The gradient at every copy of the value along the first axis: what broadcasting repeated
+    along other axes is added up.
     """
-    records = use.fits(gradient, argument)
+    copies = use.fits(gradient, argument)
     padded = (1,) * (gradient.dim() - len(shape)) + tuple(shape)
     if padded[0] != 1:
         raise not_by_record_error(use.name(argument), "it is not the same for every record")
@@ -110,7 +147,7 @@ def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) 
     ]
     if repeated:
         gradient = gradient.sum(repeated, keepdim=True)
-    return gradient.reshape(records, *shape)
+    return gradient.reshape(copies, *shape)
 
 
 def as_records(arguments: Any) -> Any:

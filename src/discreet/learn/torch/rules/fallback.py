@@ -67,7 +67,8 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             gradients = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
         return [Dense(gradient) for gradient in gradients]
 
-    return use.tap(out, arguments, pieces, *tensors)
+    # A copy, because the function may have kept its result for its own backward pass, and a tap writes into it.
+    return use.tap(out.clone(), arguments, pieces, *tensors)
 
 
 def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Tensor]) -> list[int | None]:

@@ -59,7 +59,7 @@ def _tap(
 
     def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
         gradient = gradient if shape is None else gradient.reshape(shape)
-        records = use.fits(gradient, weight if use.watches(weight) else bias, rows=gradient.dim() == 2)
+        records = use.fits(gradient, weight if use.watches(weight) else bias)
         signal = Signal(_by_record(gradient, records))
         of_weight = None
         if saved:

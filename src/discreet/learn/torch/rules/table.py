@@ -49,6 +49,7 @@ _RULES: dict[Any, Rule] = {
     functional.batch_norm: norms.batch_norm,
     torch.prelu: norms.prelu,
     functional.multi_head_attention_forward: attention.multi_head_attention,
+    functional.scaled_dot_product_attention: attention.scaled_dot_product,
     torch.lstm: recurrent.lstm,
     torch.gru: recurrent.gru,
     torch.rnn_tanh: recurrent.rnn_tanh,
@@ -58,7 +59,14 @@ _RULES: dict[Any, Rule] = {
     torch.rnn_tanh_cell: recurrent.rnn_tanh_cell,
     torch.rnn_relu_cell: recurrent.rnn_relu_cell,
 }
-_SPREAD = {Tensor.expand, Tensor.expand_as, Tensor.broadcast_to, torch.broadcast_to}
+#: Functions that put a parameter at places of records.
+_PLACE: dict[Any, Rule] = {
+    **dict.fromkeys(
+        (Tensor.expand, Tensor.expand_as, Tensor.broadcast_to, torch.broadcast_to), derived.expand
+    ),
+    **dict.fromkeys((Tensor.repeat, Tensor.tile, torch.tile), derived.repeat),
+    Tensor.__setitem__: derived.assign,
+}
 
 
 def _functions(names: str, *homes: Any) -> set[Any]:
@@ -83,15 +91,17 @@ _LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
 def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call that has a watched parameter among its arguments."""
     rule, use = _RULES.get(function), Use(tape, function)
+    if (tape.shapes is not None or function in tape.constant_functions) and _is_constant(use, args, kwargs):
+        return derived.derive(use, args, kwargs)
     # A layer and its input: nearly every call.
     if rule is not None and args and not Use.watches(args[0]):
         out = rule(use, *args, **kwargs)
         return out if out is not None else fallback.by_record(use, args, kwargs)
     if function in _QUIET:
         return function(*args, **kwargs)
+    if function in _PLACE:
+        return _PLACE[function](use, *args, **kwargs)
     leaves = internals.tree_leaves((args, kwargs))
-    if function in _SPREAD:
-        return derived.expand(use, *args, **kwargs)
     if function in _BY_NUMBER and not derived.have_no_records(leaves):
         return derived.broadcast(use, args, kwargs)
     if any(isinstance(leaf, embedding.EmbeddedRows) for leaf in leaves):
@@ -102,6 +112,20 @@ def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kw
         return derived.derive(use, args, kwargs)
     out = rule(use, *args, **kwargs) if rule else None
     return out if out is not None else fallback.by_record(use, args, kwargs)
+
+
+def _is_constant(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether no tensor in a call has records, by what the guards have seen. They collect the
+    shapes here.
+    """
+    leaves = internals.tree_leaves((args, kwargs))
+    kind, shapes = use.kind(leaves), use.tape.shapes
+    if shapes is not None:
+        others = (leaf for leaf in leaves if not use.watches(leaf))
+        sizes = (tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in others)
+        shapes.setdefault(kind, []).append(tuple(size for size in sizes if isinstance(size, int | tuple)))
+    is_undecided = any(isinstance(leaf, embedding.EmbeddedRows) for leaf in leaves)
+    return bool(kind.axes) and use.tape.is_constant(kind) and not is_undecided
 
 
 def _call_with(

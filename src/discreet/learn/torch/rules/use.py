@@ -5,14 +5,14 @@ gradient means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from discreet.learn.torch.pieces.base import Piece
-from discreet.learn.torch.tape import Contributions, Tape
+from discreet.learn.torch.tape import Contributions, Kind, Tape
 from discreet.learn.torch.watched import Derived, Watched, is_watched
 
 __all__ = ["Pieces", "Use"]
@@ -54,10 +54,13 @@ class Use:
 
         def make(gradient: Tensor, *saved: Tensor) -> Contributions:
             contributions: list[tuple[Any, Piece]] = []
-            for argument, piece in zip(arguments, pieces(gradient, *saved), strict=True):
-                if type(argument) is Watched and piece is not None:
+            for argument, positions in zip(arguments, pieces(gradient, *saved), strict=True):
+                if positions is None:
+                    continue
+                piece = positions.merge(self.tape.records)
+                if type(argument) is Watched:
                     contributions.append((argument, piece))
-                elif isinstance(argument, Derived) and piece is not None:
+                elif isinstance(argument, Derived):
                     contributions.extend(argument.contributions(piece.dense()))
             return contributions
 
@@ -66,9 +69,20 @@ class Use:
         ]
         return self.tape.tap(out, parameters, make, *saved) if parameters else out
 
-    def fits(self, tensor: Tensor, argument: Any, *, rows: bool = False) -> int:
-        """The number of records, if the first axis of the tensor is the record; see `Tape.fits`."""
-        return self.tape.fits(tensor, _parameters(argument)[0], rows=self.rows if rows else 0)
+    def fits(self, tensor: Tensor, argument: Any) -> int:
+        """The length of the first axis of the tensor, if this is the record; see `Tape.fits`."""
+        return self.tape.fits(tensor, _parameters(argument)[0], rows=self.rows)
+
+    def kind(self, leaves: Iterable[Any]) -> Kind:
+        """The kind of this call, by all that it was called with."""
+        parameters: list[int] = []
+        axes: list[int] = []
+        for leaf in leaves:
+            if is_watched(leaf):
+                parameters += map(id, _parameters(leaf))
+            elif isinstance(leaf, Tensor):
+                axes.append(leaf.dim())
+        return Kind(self.function, tuple(parameters), tuple(axes))
 
     def name(self, argument: Any) -> str:
         """What the user calls the parameter."""
