@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from discreet import tables as tables
     from discreet import testing as testing
     from discreet.audit import CallableAudit
+    from discreet.client import connect as connect
     from discreet.ledger.ledger import Ledger as Ledger
     from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr
@@ -105,6 +106,7 @@ __all__ = [
     "calibrate",
     "col",
     "column",
+    "connect",
     "data",
     "each",
     "each_row",
@@ -143,6 +145,7 @@ _HOMES = {
     "Ledger": "discreet.ledger.ledger",
     "Limit": "discreet.ledger.limit",
     "Session": "discreet.session",
+    "connect": "discreet.client",
     "col": "discreet.tables.ask.expressions",
     "column": "discreet.tables.open",
     "each": "discreet.tables.open",

@@ -79,6 +79,8 @@ CODES = {
     "DP853": "a request is not permitted",
     "DP854": "a request is too large or of the wrong type",
     "DP855": "a server is busy",
+    "DP856": "a question is not asked over a server",
+    "DP857": "a server cannot be reached",
     "DP858": "a server refuses to start",
     "DP859": "a server failed",
     "DP911": "a step has no private gradient",

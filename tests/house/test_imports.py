@@ -35,7 +35,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plot": ("mechanisms", "paths"),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise", "clock"),
-    "cli": ("session", "audit", "data", "server"),
+    "client": ("session",),
+    "cli": ("session", "audit", "data", "server", "client"),
     "server": ("session", "audit", "data"),
     "__main__": ("cli",),
     "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody

@@ -12,6 +12,9 @@ from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 
 PROTECT = 'protect=dp.each("patient_id", at_most=20)'
 OPEN = f'dp.open("visits.parquet", {PROTECT}'
+EACH = 'dp.each("patient_id", at_most=20)'
+DAILY = 'dp.Session(dp.open("visits.parquet", dp.each("patient_id", at_most=5, per="day")), dp.Limit.filter(epsilon=9, delta=1e-5))'
+WEEKS = "every='week', periods=4, start='2026-01-05', epsilon=1, delta=1e-6"
 NUMBER = 'dp.column("integer", bounds = [0, 60])'
 
 
@@ -51,6 +54,47 @@ def shop(links: str) -> str:
         'data.view("long_visits", "SELECT * FROM visits WHERE days > 7")',
     ),
     Mistake('dp.open("visits.parquet", protect="patient_id")', "DP107", PROTECT, OPEN + ")"),
+    Mistake(
+        f'dp.open("visits.parquet", [{EACH}, dp.each("ward", at_most=9)])',
+        "DP107",
+        f"protect={EACH}",
+        OPEN + ")",
+    ),
+    Mistake(
+        f'dp.open("visits.parquet", [dp.each("patient_id", at_most=5, per="day"), {EACH}])',
+        "DP107",
+        f"protect={EACH}",
+        OPEN + ")",
+    ),
+    Mistake(
+        'dp.each("patient_id", at_most=5, when="came_on")',
+        "DP107",
+        'dp.each("patient_id", at_most=5, per="day", when="came_on")',
+    ),
+    Mistake(
+        'dp.open("visits.parquet", dp.each("patient_id", at_most=5, per="day", when="days"))',
+        "DP403",
+        'when={"visits": "came_on"}',
+        'dp.open("visits.parquet", dp.each("patient_id", at_most=5, per="day", when={"visits": "came_on"}))',
+    ),
+    Mistake(
+        'dp.open("visits.parquet", dp.each("came_on", at_most=5, per="day", when="came_on"))',
+        "DP403",
+        "leave out per and when",
+        left_out=', per="day", when="came_on"',
+    ),
+    Mistake(
+        f'{DAILY}.sql("SELECT COUNT(DISTINCT patient_id) FROM visits", epsilon=1)',
+        "DP703",
+        "SELECT COUNT(*) FROM visits",
+        f'{DAILY}.sql("SELECT COUNT(*) FROM visits", epsilon=1)',
+    ),
+    Mistake(
+        f'{DAILY}.stream("SELECT COUNT(*) FROM visits", {WEEKS})',
+        "DP107",
+        "leave out per",
+        left_out=', per="day"',
+    ),
     Mistake('dp.each("patient_id")', "DP107", 'dp.each("patient_id", at_most=20)'),
     Mistake('dp.each("patient_id", at_most=0)', "DP102", "at_most=1", 'dp.each("patient_id", at_most=1)'),
     Mistake(

@@ -29,6 +29,12 @@ def settings(*lines: str) -> str:
         "text/csv",
         "from discreet.server.formats import choose_format\nchoose_format('text/csv')",
     ),
+    Mistake(
+        "from discreet.client.opening import parse_url\nparse_url('dp.example.org/d/visits')",
+        "DP857",
+        "https://dp.example.org/d/visits",
+        "from discreet.client.opening import parse_url\nparse_url('https://dp.example.org/d/visits')",
+    ),
 )
 def test_a_slip_with_a_server_is_answered_and_its_fix_works(mistake, here):
     check_mistake(mistake, here)

@@ -101,11 +101,11 @@ class Running:
     def client(self, name: str | None = None, **headers: str) -> httpx.Client:
         """A client with the token of somebody."""
         known = {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
-        return httpx.Client(base_url=self.url, headers=known | headers, timeout=60)
+        return httpx.Client(base_url=self.url, headers=known | headers, timeout=120)
 
     def ask(self, name: str, key: str, sql: str = COUNT, **body: Any) -> httpx.Response:
         """The response to a question."""
-        headers = {"Idempotency-Key": key, **body.pop("headers", {})}
+        headers = {"Idempotency-Key": key, "Prefer": "wait=60", **body.pop("headers", {})}
         with self.client(name) as client:
             return client.post(
                 "/v1/datasets/visits/questions",

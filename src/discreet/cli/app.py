@@ -27,6 +27,7 @@ from discreet.cli.demo import demo
 from discreet.cli.describe import describe
 from discreet.cli.dpsgd import dpsgd
 from discreet.cli.ledger import export, show, verify
+from discreet.cli.login import login
 from discreet.cli.options import DEFAULT, DefaultCommand, Json, add_command
 from discreet.cli.plan import plan
 from discreet.cli.query import query
@@ -134,6 +135,7 @@ app.add_typer(_account, name="account")
 add_command(app, "audit", audit)
 app.add_typer(_serve, name="serve")
 app.add_typer(_people, name="people")
+add_command(app, "login", login)
 add_command(app, "version", version)
 
 

@@ -37,6 +37,8 @@ _FIXED = {
     "protects": "the word for who is protected",
     "at_most": "at_most",
     "groups": "groups",
+    "per": "the period of a unit",
+    "when": "the time that tells periods apart",
 }
 #: What may change, and says nothing about what a question means: where knowledge and rows come
 #: from.

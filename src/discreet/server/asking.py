@@ -230,9 +230,7 @@ class Asking:
         costs = []
         for body in bodies.values():
             preview = session.preview(body.sql, parameters=tuple(body.parameters), **body.cost)
-            if not hosted.settings.gaussian and any(
-                "closes the pure track" in note for note in preview.notes
-            ):
+            if not hosted.settings.gaussian and any(map(_closes_pure_track, preview.notes)):
                 raise refuse("gaussian")
             costs.append(preview.cost.epsilon(delta=1e-6))
         if caller.most is not None and self._spent_today(caller, hosted) + sum(costs) > caller.most:
@@ -316,6 +314,11 @@ class Asking:
         budget = self.budget(caller, dataset)
         like = float("inf") if answer.guarantee is None else budget.like(answer.guarantee)
         return budget.spent_fraction, None if like == float("inf") else int(like)
+
+
+def _closes_pure_track(note: str) -> bool:
+    """Whether a note of a preview says that the question closes a pure track, of all or of a seat."""
+    return note.startswith("This closes the ") and "pure track of the budget" in note
 
 
 def ledger_key(caller: Caller, key: str, prefix: str | None = None) -> str:

@@ -20,7 +20,7 @@ from discreet.errors import DiscreetError
 from discreet.server.config import ServerConfig
 from discreet.server.metrics import Metrics
 from discreet.server.problems import note_failure, problem_response
-from discreet.server.refusals import refuse
+from discreet.server.refusals import ServerRefusal, refuse
 
 __all__ = ["MOST_BYTES", "RequestGuard"]
 
@@ -58,10 +58,15 @@ class RequestGuard:
         nonce = secrets.token_urlsafe(16)
         scope.setdefault("state", {})["nonce"] = nonce
         scope["state"]["address"] = self._address(scope)
-        begun = False
+        begun = refusing = False
+
+        body = _LimitedBody(receive)
 
         async def guarded_send(message: Message) -> None:
             nonlocal begun
+            if body.refusal is not None and not begun and not refusing:
+                # What the application makes of a body that was cut off is not shown.
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 self._count(scope, message["status"])
@@ -70,15 +75,19 @@ class RequestGuard:
 
         try:
             self._check_host(scope)
-            await self._application(scope, _LimitedBody(receive).receive, guarded_send)
+            await self._application(scope, body.receive, guarded_send)
+            if body.refusal is not None and not begun:
+                raise body.refusal
         except DiscreetError as refusal:
             if begun:
                 raise
+            refusing = True
             await problem_response(refusal)(scope, receive, guarded_send)
         except Exception as failure:  # noqa: BLE001 - its text may quote anything, and is not shown
             noted = note_failure(failure)
+            refusing = True
             if not begun:
-                await problem_response(noted)(scope, receive, guarded_send)
+                await problem_response(body.refusal or noted)(scope, receive, guarded_send)
 
     def _check_host(self, scope: Scope) -> None:
         host = _header(scope, b"host") or ""
@@ -130,6 +139,8 @@ class _LimitedBody:
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._size, self._complete = receive, 0, False
+        #: Why the body was cut off, if it was.
+        self.refusal: ServerRefusal | None = None
         self._until = asyncio.get_running_loop().time() + _BODY_TIME
 
     async def receive(self) -> Message:
@@ -139,12 +150,16 @@ class _LimitedBody:
             remaining = self._until - asyncio.get_running_loop().time()
             message = await asyncio.wait_for(self._receive(), max(0.0, remaining))
         except TimeoutError:
-            raise refuse("too large", limit=MOST_BYTES) from None
+            raise self._refuse() from None
         self._size += len(message.get("body", b""))
         if self._size > MOST_BYTES:
-            raise refuse("too large", limit=MOST_BYTES)
+            raise self._refuse()
         self._complete = not message.get("more_body", False)
         return message
+
+    def _refuse(self) -> ServerRefusal:
+        self.refusal = refuse("too large", limit=MOST_BYTES)
+        return self.refusal
 
 
 def _header(scope: Scope, wanted: bytes) -> str | None:

@@ -33,9 +33,7 @@ NAVIGATION = (
 
 NOT_LET_IN = "This does not let you in. Ask for a new link or token."
 LEDGER_DAMAGED = "The ledger is damaged (DP602), so no question is asked. What was published stays."
-NOBODY_ASKED = "Nobody has asked yet."
 STATES = {"answered": "answered", "waiting": "on its way", "not drawn": "paid for, not drawn"}
-NO_PURPOSE = "–"
 
 _KINDS = {
     "integer": "whole number",

@@ -30,6 +30,7 @@ from discreet.tables.ask.start import Dataset
 from discreet.tables.data import rules, toml
 from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Link, Table
+from discreet.tables.data.periods import several_units_error, time_column
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
 from discreet.tables.data.sources import HOMES, TableSource, as_described, bring, find, one_address
@@ -56,6 +57,8 @@ def each(
     relation: str = "add-remove",
     word: str = "",
     links: Mapping[str, str] | None = None,
+    per: str | None = None,
+    when: str | Mapping[str, str] | None = None,
 ) -> Each:
     """The privacy unit: each distinct value of a column, with all its rows.
 
@@ -67,9 +70,17 @@ def each(
     without this column whose its rows are: another column, or a foreign key to a private table that
     knows, as in {"orders": "customer", "items": "order_id -> orders.id"}.
 
+    With `per`, a unit is one value of the column in one "day", "week", "month", "quarter" or "year"
+    (UTC), and is called so: "user_id-day". `when` names the column of the date or the moment, for
+    all tables or for each; it may be left out if a table has one such column.
+
     **Guarantee.** Every release protects all rows with the same value of the column. The bounds are
     enforced: extra rows are down-weighted, so `at_most` trades noise against bias and is never an
     assumption.
+
+    With `per` it protects a person in each period separately, and rows without a time belong to
+    nobody. Whoever is in n periods is protected as a group of n units
+    (`guarantee.group(n)`), and no more.
 
     What would break it: a column that has two values for one person. A row that a key leads to two
     units is a row of each of them, and is protected as such.
@@ -84,7 +95,7 @@ def each(
             why="the noise is proportional to it, and extra rows are down-weighted.",
             fix=f'dp.each("{column}", at_most=20)   or  at_most="auto"',
         )
-    return Each(column, at_most, groups, relation, word, _link_pairs(links))
+    return Each(column, at_most, groups, relation, word, _link_pairs(links), per or "", when or "")
 
 
 def _link_pairs(links: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
@@ -179,6 +190,8 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             "hierarchies": hierarchies,
         }
         return _from_toml(source, given, engine)
+    if isinstance(protect, list | tuple) and protect and all(isinstance(each, Each) for each in protect):
+        raise several_units_error(protect)
     if not isinstance(protect, Each):
         raise _missing_unit_error(source, table)
     for word, mapping in (("columns", columns), ("public", public)):
@@ -302,16 +315,20 @@ def _open_tables(
             described = _described_columns(
                 key, opened_engine.columns(key), columns_by_table.get(key, {}), units.get(key), sources
             )
-            unit = units.get(key)
+            unit, link = units.get(key), links.get(key)
             tables[key] = Table(
                 key,
                 described,
                 unit,
                 sources.label,
                 sources.within,
-                links.get(key),
+                link,
                 hierarchy=hierarchies.get(key, ()),
             )
+            if protect.per and unit not in {None, LINKED}:
+                tables[key] = replace(tables[key], when=time_column(tables[key], protect))
+        if protect.per:
+            opened_engine.divide_units(protect.per, {key: table.when for key, table in tables.items()})
         files = tuple(
             source.files for source in (*private.values(), *public.values()) if source.files is not None
         )

@@ -8,7 +8,7 @@ an engine passes, because it may quote data: `guard_engine` replaces it with one
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple, runtime_checkable
 
 import numpy as np
@@ -56,6 +56,11 @@ class Engine(Protocol):
         timestamp, other.
 
         From the schema alone; no row is read.
+        """
+
+    def divide_units(self, per: str, when: Mapping[str, str]) -> None:
+        """Make each value of a unit's column in each period a unit of its own; `when` names the
+        column of the time for each table, and "" where rows reach their units through a key.
         """
 
     def check(self, asked: BoundedSums | UnitSizes) -> None:

@@ -22,7 +22,7 @@ from discreet.tables.algebra.resources import ANY, Resources
 from discreet.tables.data import rules
 from discreet.tables.data.rules import KINDS
 
-__all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "Table"]
+__all__ = ["KINDS", "PERIODS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Link", "Table"]
 
 #: The types of a privacy unit. A real number is not among them, because 7.0 and 7 are one person and NaN is nobody; nor are
 #: bytes and lists, on which engines disagree.
@@ -108,6 +108,10 @@ class Link:
         return f"{self.column} -> {self.table}.{self.key}"
 
 
+#: The lengths of time that can be part of a privacy unit, in UTC; a week begins on Monday.
+PERIODS = ("day", "week", "month", "quarter", "year")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table; `unit` is the column of the privacy unit, or None for a public table.
@@ -124,6 +128,8 @@ class Table:
     # The name of the table in its database.
     within: str = ""
     link: Link | None = None
+    # The column of time that tells the units of one value of `unit` apart; "" if each value is one unit.
+    when: str = ""
     # Of a table that a question makes: the described table that it is, or "" for the rows of a query.
     of: str | None = None
     # Of the rows of a query: columns that are keys of a described table, as (table, key).
@@ -214,6 +220,9 @@ class Each:
     word: str = ""
     # For each table whose rows say it otherwise: its own column, or "column -> table.key".
     links: tuple[tuple[str, str], ...] = ()
+    # A unit is one value of `column` in one such period, by the time in the column `when`.
+    per: str = ""
+    when: str | Mapping[str, str] = ""
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column):
@@ -235,6 +244,7 @@ class Each:
                 why="a bound on rows is for units with several rows.",
                 fix="protect=dp.each_row()",
             )
+        _check_period(self.column, self.per, self.when)
 
     def __repr__(self) -> str:
         return self.as_code()
@@ -251,12 +261,34 @@ class Each:
         arguments += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
         links = ", ".join(f"{quoted(table)}: {quoted(way)}" for table, way in self.links)
         arguments += [f"links={{{links}}}"] if links else []
+        arguments += [f"per={quoted(self.per)}"] if self.per else []
+        when = self.when if isinstance(self.when, str) else dict(self.when)
+        arguments += [f"when={quoted(when)}"] if when else []
         return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(arguments)})"
 
     @property
     def unit(self) -> Unit:
         """The privacy unit as every guarantee states it."""
-        return Unit(self.word or self.column or "row", self.relation)
+        word = self.word or self.column or "row"
+        return Unit(f"{word}-{self.per}" if self.per else word, self.relation)
+
+
+def _check_period(column: str | None, per: object, when: object) -> None:
+    """Refuse a period that is none, and a time without a period."""
+    if per:
+        check.choice(PERIODS, per=per)
+    if isinstance(when, Mapping):
+        for table, name in when.items():
+            rules.word_of(f"when of {table}", name)
+    elif when:
+        rules.word_of("when", when)
+    if (when and not per) or (per and column is None):
+        raise BadParameter(
+            "DP107",
+            "when is stated without per." if not per else "a row cannot be divided into periods.",
+            why="the time of a row belongs to the privacy unit only if the unit is a person in a period.",
+            fix=f'dp.each({quoted(column or "user_id")}, at_most=5, per="day", when="{when or "seen_at"}")',
+        )
 
 
 def _check_numbers(name: str, bounds: Any) -> int | Mapping[str, int]:

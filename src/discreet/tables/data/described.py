@@ -8,6 +8,7 @@ would need a row. It does so before a charge, so a refusal costs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet.errors import EngineFailed
@@ -15,6 +16,7 @@ from discreet.tables.algebra.engine import LINKED, ROW
 from discreet.tables.algebra.sums import BoundedSums, ExactSums, UnitSizes
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column, Link, Table
+from discreet.tables.data.periods import time_column
 from discreet.tables.data.toml import DataDescription, TableDescription
 
 __all__ = ["DescribedEngine", "tables_of"]
@@ -37,6 +39,9 @@ class DescribedEngine:
 
     def check(self, asked: BoundedSums | UnitSizes) -> None:
         """Nothing: a question fits the description that it was built from."""
+
+    def divide_units(self, per: str, when: Mapping[str, str]) -> None:
+        """Nothing to divide."""
 
     def sums(self, asked: BoundedSums) -> ExactSums:
         """Refused."""
@@ -76,6 +81,8 @@ def tables_of(description: DataDescription) -> dict[str, Table]:
         own = ways.get(name, description.protect.column or ROW)
         unit = own if links.get(name) is None else LINKED
         tables[name] = Table(name, _columns(name, table), unit, table.source, table.table, links.get(name))
+        if description.protect.per and unit != LINKED:
+            tables[name] = replace(tables[name], when=time_column(tables[name], description.protect))
     for name, table in description.public.items():
         columns = _columns(name, table)
         tables[name] = Table(name, columns, None, table.source, table.table, hierarchy=table.hierarchy)

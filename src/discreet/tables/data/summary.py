@@ -47,9 +47,15 @@ def facts(data: DescribedTables) -> dict[str, Any]:
         "column": protect.column,
         "at_most": _plain_bounds(protect.at_most),
         "groups": _plain_bounds(protect.groups),
+        **({"per": protect.per, "when": _times(data)} if protect.per else {}),
         "tables": tables,
         **({"views": dict(data.views)} if data.views else {}),
     }
+
+
+def _times(data: DescribedTables) -> dict[str, str]:
+    """The column of each table that says in which period a row is."""
+    return {name: table.when for name, table in data.tables.items() if table.when}
 
 
 def _plain_bounds(bounds: object) -> object:
@@ -127,6 +133,12 @@ def protects(data: DescribedTables) -> list[str]:
         return [
             *lines,
             "Every row is its own unit; a person with several rows is not protected as a whole.",
+        ]
+    if protect.per:
+        times = ", ".join(dict.fromkeys(table.when for table in data.tables.values() if table.when))
+        lines += [
+            f"A unit is one {protect.word or protect.column} in one {protect.per} of {times} (UTC).",
+            f"Whoever is in several {protect.per}s is protected as a group of as many units, and no more.",
         ]
     if protect.at_most == "auto":
         lines += [

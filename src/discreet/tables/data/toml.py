@@ -56,6 +56,8 @@ _DATASET = (
     "each_row",
     "relation",
     "word",
+    "per",
+    "when",
     "engine",
     "memory",
     "threads",
@@ -197,6 +199,8 @@ def _protect(dataset: Any, limits: Any) -> Each:
             groups=limits.get("groups_per_unit"),
             relation=dataset.get("relation", "add-remove"),
             word=_word("[dataset] word", dataset["word"]) if "word" in dataset else "",
+            per=_word("[dataset] per", dataset["per"]) if "per" in dataset else "",
+            when=dataset.get("when", ""),
         )
     except BadParameter as slip:
         what, fix = (text.replace("at_most", "rows_per_unit") for text in (slip.what, slip.fix))
@@ -309,6 +313,8 @@ def write(data: DescribedTables) -> str:
     lines += ["each_row = true"] if protect.column is None else [f"unit = {value_text(protect.column)}"]
     lines += [f"relation = {value_text(protect.relation)}"]
     lines += [f"word = {value_text(protect.word)}"] if protect.word else []
+    lines += [f"per = {value_text(protect.per)}"] if protect.per else []
+    lines += [f"when = {value_text(protect.when)}"] if protect.when else []
     lines += [f"engine = {value_text(data.engine.name)}"] if data.engine is not None else []
     lines += [f"memory = {value_text(data.resources.memory)}"] if data.resources.memory else []
     lines += [f"threads = {data.resources.threads}"] if data.resources.threads is not None else []

@@ -13,6 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import RLock
 from typing import Any, NoReturn
 
@@ -76,6 +77,15 @@ class EngineBase(ABC):
         unit = self._tables[table].unit if table in self._tables else None
         source = known_table(self._tables, table, private=unit is not None, linked=unit == LINKED)
         return {name: column.kind for name, column in source.columns.items()}
+
+    def divide_units(self, per: str, when: Mapping[str, str]) -> None:
+        """Make each value of a unit's column in each period a unit of its own; `when` names the
+        column of the time for each table, and "" where rows reach their units through a key.
+        """
+        with self.lock:
+            for name, column in when.items():
+                if column:
+                    self._tables[name] = replace(self._tables[name], period=(per, column))
 
     def check(self, request: BoundedSums | UnitSizes) -> None:
         """Refuse a request that does not fit this engine; no private row is read."""

@@ -32,6 +32,7 @@ from discreet.tables.algebra.sums import (
     relation_expressions,
 )
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, wide
+from discreet.tables.engines.results import period_of
 from discreet.tables.engines.source import (
     SourceTable,
     comparable,
@@ -91,7 +92,9 @@ class PolarsRows:
 
     def _private(self, rows: Private, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=True)
-        frame, cells = self.frames[rows.table], self.cells(table, needed, rows.label)
+        period = period_of(table, rows.label)
+        read = needed if period is None else {**needed, **reads_of([period])}
+        frame, cells = self.frames[rows.table], self.cells(table, read, rows.label)
         if table.unit == ROW:
             return frame.with_columns(**cells, one=narrow(1)).select(*cells, "one")
         unit = comparable(table)
@@ -101,7 +104,13 @@ class PolarsRows:
             if unit.kind == "real"
             else unit_value.is_not_null()
         )
-        return frame.filter(is_owned).select(**cells, **{UNIT: unit_value})
+        owned = frame.filter(is_owned).select(**cells, **{UNIT: unit_value})
+        if period is None:
+            return owned
+        first_day = self.writer().write(period)
+        divided = pl.concat_str([pl.col(UNIT).cast(pl.String), first_day.cast(pl.String)], separator=" ")
+        columns = [self.name_of(read) for read in needed]
+        return owned.filter(first_day.is_not_null()).select(*columns, **{UNIT: divided})
 
     def _linked_rows(self, rows: Linked, needed: Needed) -> pl.LazyFrame:
         table = known_table(self.tables, rows.table, private=True, linked=True)

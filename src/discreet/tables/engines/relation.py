@@ -36,6 +36,7 @@ from discreet.tables.algebra.types import TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import cell, clamp, plain
+from discreet.tables.engines.results import period_of
 from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import UNIT, Term, name_term
 from discreet.tables.engines.tree import inner_names, labels, reads_of, unit_of
@@ -67,7 +68,9 @@ class Relations:
     @rows.register
     def _private(self, rows: Private, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True)
-        cells = self.cells(table, needed, rows.label)
+        period = period_of(table, rows.label)
+        read = needed if period is None else {**needed, **reads_of([period])}
+        cells = self.cells(table, read, rows.label)
         if table.unit in {None, ROW}:
             return cells
         unit = comparable(table)
@@ -75,7 +78,20 @@ class Relations:
         if unit.kind == "real" or (unit.kind == "decimal" and self.dialect.decimal_has_nan):
             is_owned = t.both([is_owned, t.negate(self.dialect.is_nan(t.column(unit.name)))])
         unit_value = name_term(plain(self.dialect, unit), UNIT)
-        return cells.select(unit_value, copy=False).where(is_owned, copy=False)
+        owned = cells.select(unit_value, copy=False).where(is_owned, copy=False)
+        return owned if period is None else self._unit_periods(owned, needed, period)
+
+    def _unit_periods(self, owned: exp.Select, needed: Mapping[Read, None], period: Expr) -> exp.Select:
+        """Rows whose unit is the one that they have, in a period; rows without a time are dropped.
+
+        The number of the first day ends the text, so two units in two periods never write the same.
+        """
+        first_day = self.writer().write(period)
+        columns = [name_term(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
+        start = t.binary(exp.DPipe, t.cast(t.column(UNIT), "TEXT"), t.text(" "))
+        unit = t.binary(exp.DPipe, start, t.cast(first_day, "TEXT"))
+        divided = select([*columns, name_term(unit, UNIT)], owned)
+        return divided.where(t.negate(t.is_null(first_day.copy())), copy=False)
 
     @rows.register
     def _linked_rows(self, rows: Linked, needed: Mapping[Read, None]) -> exp.Select:

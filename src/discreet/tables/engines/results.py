@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.algebra.expr import Expr, Read
+from discreet.tables.algebra.expr import AsDate, Expr, Read, Truncated
 from discreet.tables.algebra.sums import BoundedSums, ExactSums, GroupScheme, OnceScheme
 from discreet.tables.algebra.types import (
     DATE,
@@ -29,6 +29,7 @@ __all__ = [
     "cells_of",
     "check_keys",
     "exact_sums",
+    "period_of",
     "value_of",
     "wanted_parts",
     "whole_read",
@@ -48,6 +49,17 @@ _WHOLE = {
     "date": Type(DATE, _FIRST, _LAST),
     "timestamp": Type(MOMENT, _EARLIEST, _LATEST),
 }
+
+
+def period_of(source: SourceTable, label: str) -> Expr | None:
+    """The first day of the period in which a row is, in UTC; None if units have no periods."""
+    if source.period is None:
+        return None
+    part, name = source.period
+    kind = source.column(name).kind
+    read = Read(label, name, _WHOLE[kind].with_null(True))
+    day: Expr = AsDate(read) if kind == "timestamp" else read
+    return day if part == "day" else Truncated(part, day)
 
 
 def width(request: BoundedSums) -> int:

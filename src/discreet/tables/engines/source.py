@@ -66,6 +66,8 @@ class SourceTable:
     name: str
     columns: Mapping[str, SourceColumn]
     unit: str | None
+    # If a unit is a value of `unit` in a period: its length, and the column of the time.
+    period: tuple[str, str] | None = None
 
     def column(self, name: str) -> SourceColumn:
         """The column of that name."""

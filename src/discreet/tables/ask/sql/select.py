@@ -37,6 +37,7 @@ from discreet.tables.ask.sql.grouping import (
 )
 from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
+from discreet.tables.ask.sql.periods import check_periods
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.rows import select_rows
@@ -111,7 +112,7 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     if window is not None and not post.aggregates.all:
         # There are no released rows that it could read.
         raise unsupported_error(window)
-    return _with_aggregates(unfinished, post)
+    return check_periods(_with_aggregates(unfinished, post), dataset)
 
 
 def _with_aggregates(unfinished: Question, post: PostProcessor) -> Question:
