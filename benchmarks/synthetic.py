@@ -3,7 +3,7 @@
 
     python benchmarks/synthetic.py              # all data sets, both methods (about two minutes)
     python benchmarks/synthetic.py --only adult # data sets whose name matches
-    python benchmarks/synthetic.py --peers      # and MST and AIM of mbi and smartnoise-synth, in environments of their own
+    python benchmarks/synthetic.py --peers      # and MST on the graphical models of mbi, in an environment of its own
     python benchmarks/synthetic.py --labels 10  # and nothing but the label at ε = 1, over so many releases
     python benchmarks/synthetic.py --write      # and keep the tables in benchmarks/RESULTS.md
 
@@ -172,29 +172,20 @@ def released(task: Task, rows: pa.Table, epsilon: float, method: str) -> tuple[S
     return copy, seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) // 1024
 
 
-#: Peers: a name for the table, an environment, and a script with its arguments between the codes and the result.
-PEERS = {
-    "MST on mbi 2.0.0": ("mbi", "ask_mbi.py", ()),
-    "MST of smartnoise-synth": ("smartnoise-synth", "ask_smartnoise_synth.py", ("mst",)),
-    "AIM of smartnoise-synth": ("smartnoise-synth", "ask_smartnoise_synth.py", ("aim",)),
-}
 #: A peer that needs longer is stopped.
 SECONDS = 600
 
 
-def peer(
-    name: str, codes: np.ndarray, sizes: tuple[int, ...], epsilon: float
-) -> tuple[np.ndarray, float, int]:
-    """A peer at (epsilon, DELTA): its rows, processor seconds and MB."""
-    environment, script, method = PEERS[name]
+def peer(codes: np.ndarray, sizes: tuple[int, ...], epsilon: float) -> tuple[np.ndarray, float, int]:
+    """MST on mbi at (epsilon, DELTA): its rows, processor seconds and MB."""
     target = dp.privacy.approximate(epsilon, DELTA)
     noise = dp.calibrate(lambda z: dp.privacy.concentrated(1 / (2 * z * z)), to=target)
-    cost = [repr(epsilon), repr(DELTA)] if method else [repr(1 / (2 * noise**2))]
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "codes.npz", Path(folder) / "out.npz"
         np.savez(source, codes=codes, sizes=np.array(sizes))
-        python = environments.python_of(environment)
-        command = [str(python), str(HERE / "peers" / script), *method, str(source), *cost, str(made)]
+        python = environments.python_of("mbi")
+        script = str(HERE / "peers" / "ask_mbi.py")
+        command = [str(python), script, str(source), repr(1 / (2 * noise**2)), str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)
         facts = json.loads(done.stdout.splitlines()[-1])
         return np.load(made)["codes"], facts["seconds"], facts["memory"]
@@ -266,13 +257,13 @@ def compared(name: str, task: Task, *, peers: bool) -> Iterator[Line]:
             if task.label:
                 label = (accuracy(task, released(task, seen, epsilon, method)[0].to_arrow(), unseen),)
             yield Line(name, f"**discreet**, {method}", f"{epsilon:g}", rows, label, seconds, memory)
-        for other in PEERS if peers else ():
+        if peers:
             try:
-                made, seconds, memory = peer(other, codes, sizes, epsilon)
+                made, seconds, memory = peer(codes, sizes, epsilon)
             except (environments.CannotInstall, subprocess.SubprocessError) as reason:
-                print(f"left out: {other} on {name}: {type(reason).__name__}", file=sys.stderr)
+                print(f"left out: MST on {name}: {type(reason).__name__}", file=sys.stderr)
                 continue
-            yield Line(name, other, f"{epsilon:g}", off(made), (), seconds, memory)
+            yield Line(name, "MST on mbi 2.0.0", f"{epsilon:g}", off(made), (), seconds, memory)
 
 
 def coded_rows(task: Task, rows: pa.Table, columns: Sequence[CopiedColumn]) -> np.ndarray:
@@ -289,7 +280,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="data sets whose name matches")
-    parser.add_argument("--peers", action="store_true", help="and MST and AIM of mbi and smartnoise-synth")
+    parser.add_argument("--peers", action="store_true", help="and MST on mbi")
     parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
     parser.add_argument("--labels", type=int, default=0, help="the label alone, over so many releases")
     options = parser.parse_args()

