@@ -15,7 +15,7 @@ import pytest
 from discreet import privacy, testing
 from discreet.audit import audit, audit_bits, batched, draws
 from discreet.audit.draws import _workers
-from discreet.audit.game import _parts, _Plan
+from discreet.audit.game import _AuditPlan, _parts
 from discreet.errors import BadParameter
 from discreet.mechanisms import Geometric, Laplace
 from discreet.mechanisms.mechanism import Refusal
@@ -130,7 +130,7 @@ def test_an_exception_on_every_run_is_an_error_without_its_text():
 
 def test_the_error_probability_is_shared_out_once():
     for claim in (None, privacy.pure(1.0)):
-        plan = _Plan(1e-3, claim)
+        plan = _AuditPlan(1e-3, claim)
         spent = 2 * plan.events * plan.of_event + 2 * plan.of_band + 2 * 64 * plan.of_point
         assert spent == pytest.approx(1e-3)
     report = audit(coin(1.0), 0, 1, trials=400)

@@ -173,7 +173,7 @@ def test_a_class_name_is_used_once():
     homes = defaultdict(list)
     for path in source_files():
         for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef):
                 homes[node.name].append(relative(path))
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 

@@ -601,3 +601,14 @@ class TestAudit:
         sound = dp.audit(batched(self.statistics(mutant=False)), 0, 1, **words)
         assert not sound.refutes()
         assert dp.audit(batched(self.statistics(mutant=True)), 0, 1, **words).refutes()
+
+
+def test_a_printed_cube_says_that_its_numbers_are_rounded_one_by_one():
+    session = dp.Session(ADULT, limit=dp.Limit.filter(rho=1))
+    cube = session.release(ADULT.cube("sex", "race").count(), rho=0.1)
+    for shown in (str(cube), cube._repr_html_()):
+        assert "add up to those of the whole" in shown
+    assert "add up" not in str(cube["sex"])
+    # What is said is true of the numbers themselves.
+    for names in (("sex",), ("race",), ("sex", "race")):
+        assert sum(cube[names].columns["count"].values) == pytest.approx(cube.total.value, abs=1e-6)

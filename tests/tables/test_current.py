@@ -242,3 +242,16 @@ def test_the_choice_of_at_most_is_not_paid_either(tmp_path):
     with pytest.raises(DiscreetError) as caught:
         asked(session)
     assert (caught.value.code, caught.value.spent, len(session.ledger)) == ("DP803", "nothing", 1)
+
+
+def test_files_that_a_spark_frame_has_listed_are_looked_at(tmp_path, spark_session):
+    place = tmp_path / "a visit.parquet"
+    pq.write_table(ROWS, place)
+    session = dp.Session(opened(spark_session.read.parquet(str(place))), dp.Limit.filter(1.0))
+    asked(session)
+    assert session.data.is_current()
+    replaced(place, pq.write_table)
+    assert "a visit.parquet" in str(refused(session))
+    asked(dp.Session(opened(spark_session.read.parquet(str(place))), dp.Limit.filter(1.0)))
+    made = spark_session.range(3).selectExpr("id AS p", "id AS x")
+    assert dp.Session(opened(made), dp.Limit.filter(1.0)).data.is_current()

@@ -92,7 +92,7 @@ def audit(
     inputs = (x, x_neighbour)
     outputs = draw_all(mechanism, inputs, trials, workers, progress)
     _check_some_output(outputs)
-    plan = _Plan(alpha, claim)
+    plan = _AuditPlan(alpha, claim)
     # Outputs may be as large as floats go. A score that overflows is a bad score.
     with np.errstate(all="ignore"):
         events, roc = _measure(outputs, inputs, trials, look_at, plan)
@@ -105,7 +105,7 @@ def _measure(
     inputs: tuple[object, object],
     trials: int,
     look_at: str,
-    plan: _Plan,
+    plan: _AuditPlan,
 ) -> tuple[tuple[Event, ...], AuditRoc]:
     """Learn, choose and measure, each on runs of its own."""
     learn, choose, measure = _parts(trials)
@@ -155,7 +155,7 @@ def audit_bits(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _AuditPlan:
     """How the error probability is shared out, and what is looked for."""
 
     alpha: float
@@ -230,7 +230,7 @@ def _sort_scores(
     return sorted_scores
 
 
-def _choose(scores: list[Score], scored: list[Sides], plan: _Plan) -> tuple[list[_Choice], _Choice]:
+def _choose(scores: list[Score], scored: list[Sides], plan: _AuditPlan) -> tuple[list[_Choice], _Choice]:
     """The best (score, threshold) for every question, and the best score for the curve."""
     if not scores:
         alone = _Choice(_Constant(), np.zeros(1), 0.0)
@@ -292,7 +292,7 @@ def _corners(sides: Sides, thresholds: Array, alpha: float) -> Corners:
     return Corners(clopper_pearson(on_neighbour, sides[1].size, alpha)[1], detection)
 
 
-def _event(choice: _Choice, sides: Sides, plan: _Plan) -> Event:
+def _event(choice: _Choice, sides: Sides, plan: _AuditPlan) -> Event:
     """A chosen event on fresh runs: where it is likelier its rate is bounded from below, on the
     other input from above.
     """
@@ -309,7 +309,7 @@ def _event(choice: _Choice, sides: Sides, plan: _Plan) -> Event:
     return Event(words, "neighbour" if choice.reversed else "x", often, seldom)
 
 
-def _audit_roc(choice: _Choice, sides: Sides, plan: _Plan) -> AuditRoc:
+def _audit_roc(choice: _Choice, sides: Sides, plan: _AuditPlan) -> AuditRoc:
     """The curve of one score: at the thresholds that were chosen, and at those that the fresh runs
     show.
     """

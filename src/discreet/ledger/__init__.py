@@ -5,7 +5,7 @@ limit.py      Limit: filter, plan, odometer                                 ◄ 
 ledger.py     Ledger: charge, then draw, then commit; budgets, and checks         ◄ then this
 filters.py    the filters, each with its theorem; filter_choice.py makes them, pinned.py fixes their
               constants; candidates.py, filters among which the first charge chooses; kinds.py,
-              every kind of limit
+              every kind of limit; call.py, a limit as the call that makes it
 plan.py       slots fixed in advance; odometer.py, a bound at all times
 allocations.py  the parts of a limit for analysts and projects; window.py, limits that renew by the
               calendar

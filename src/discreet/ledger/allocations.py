@@ -51,7 +51,7 @@ _ALL = "all/"
 Allocations = tuple[tuple[str, tuple[tuple[str, Fraction], ...]], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AllocatedLimit(Limit):
     """A filter and its allocations: ((group, ((name, fraction), …)), …); a group is "analyst" or
     "project".

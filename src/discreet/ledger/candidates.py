@@ -53,7 +53,7 @@ _OPEN = "not split yet"
 _ROUNDS = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Candidates(Limit):
     """Filters with the same (ε, δ), in the order of preference; see the module docstring."""
 

@@ -91,7 +91,7 @@ _NEARLY = 0.99
 _LAST = Fraction(4, 5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Filter(Limit):
     """A δ account and one or more tracks, of which one has to stay open.
 

@@ -198,6 +198,11 @@ class Limit(ABC):
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, DiscreetError) as error:
             raise unreadable_error("a limit") from error
 
+    def __repr__(self) -> str:
+        from discreet.ledger.call import call_of
+
+        return call_of(self)
+
     # --- the three ways to make one ---------------------------------------------------------------
 
     @staticmethod

@@ -65,7 +65,7 @@ _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
 _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Odometer(Limit):
     """Sums without a limit; `rate` is λ, `leaks` the fraction of δ for mechanisms that may fail."""
 

@@ -34,7 +34,7 @@ from discreet.privacy.guarantee import ComposedGuarantee, Guarantee
 from discreet.privacy.unit import Unit, same_unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlannedLimit(Limit):
     """A bag of slots; see the module docstring."""
 

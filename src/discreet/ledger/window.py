@@ -56,7 +56,7 @@ _LENGTH = re.compile(r"(?:([1-9][0-9]{0,5}) )?(hour|day|week|month|year)s?")
 _HOURS = {"hour": 1, "day": 24, "week": 168}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WindowedLimit(Limit):
     """One limit for each window, and one for all of them."""
 

@@ -6,7 +6,7 @@ person.
     [identity]   kind ("tokens" or "oidc"), issuer, client_id, client_secret_file
     [identity.roles]   claim, and a list of its values for each of curator, analyst, auditor
     [showing]    mode ("ticks" or "fixed"), tick, deadline
-    [engine]     processes, memory, threads
+    [engine]     processes, memory
     [rates]      plans, questions, streams
     [agents]     enabled, most
     [[dataset]]  description, ledger, seats, share, reserved, gaussian, two_people
@@ -65,7 +65,7 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "roles": dict,
     },
     "showing": {"mode": str, "tick": str, "deadline": str},
-    "engine": {"processes": int, "memory": str, "threads": int},
+    "engine": {"processes": int, "memory": str},
     "rates": {"plans": (int, float), "questions": (int, float), "streams": int},
     "agents": {"enabled": bool, "most": (int, float)},
     "dataset": {
@@ -123,11 +123,13 @@ class ShowingSettings:
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Engine processes for each data set, and what each may take; memory is in bytes."""
+    """Engine processes for each data set, and the memory in bytes that each is made for.
+
+    What the engine inside uses is stated in the description (`memory` and `threads`).
+    """
 
     processes: int = 1
     memory: int | None = None
-    threads: int | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ def arrange(answer: Answer, question: Question) -> Answer:
     """The answer with the columns, groups and order of the question."""
     if question.having is not None:
         answer = answer.take(_passing(answer, question.having))
-    rows = list(range(len(answer)))
+    # A range takes no room, and most questions keep all rows.
+    rows: Sequence[int] = range(len(answer))
     if question.qualify is not None:
         rows = _passing(answer, question.qualify)
     for order in reversed(question.order):
@@ -41,7 +42,7 @@ def arrange(answer: Answer, question: Question) -> Answer:
     if question.limit is not None:
         rows = rows[: question.limit]
     arranged = _outputs(answer, question) if question.outputs else answer
-    return arranged if rows == list(range(len(arranged))) else arranged.take(rows)
+    return arranged if rows == range(len(arranged)) else arranged.take(rows)
 
 
 def _passing(answer: Answer, condition: ReleasedExpression) -> list[int]:

@@ -14,7 +14,7 @@ interval contains the exact number with probability 95 % over the noise, on its 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -36,7 +36,7 @@ from discreet.tables.workloads.measurement import Layout
 from discreet.tables.workloads.released import ReleasedTables, Span, TableCell
 from discreet.tables.workloads.residuals import Floats, KeySet, ResidualSystem
 
-__all__ = ["CubeAnswer", "CubeTables", "long_answer"]
+__all__ = ["CubeAnswer", "CubeTables", "is_long_answer", "long_answer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class CubeNoise:
 
     source: CellCovariances
     column: str
-    rows: tuple[int, ...]
+    rows: Sequence[int]
 
     def form(self, row: int) -> Form:
         """The noise of one row."""
@@ -53,6 +53,9 @@ class CubeNoise:
 
     def take(self, rows: Sequence[int]) -> CubeNoise:
         """The noise of some of the rows."""
+        # A range of all rows takes no room, however many they are.
+        if isinstance(rows, range) and rows.step == 1:
+            return replace(self, rows=self.rows[rows.start : rows.stop])
         return replace(self, rows=tuple(self.rows[row] for row in rows))
 
 
@@ -134,7 +137,7 @@ class CubeTables:
         covariances = CellCovariances(self)
         is_gaussian = all(isinstance(measured, MeasuredNumber) for measured in self.measured)
         return {
-            name: replace(column, linear=CubeNoise(covariances, name, tuple(range(len(column.values)))))
+            name: replace(column, linear=CubeNoise(covariances, name, range(len(column.values))))
             if is_gaussian and self.readings.get(name)
             else column
             for name, column in self.columns.items()
@@ -390,6 +393,14 @@ class CubeAnswer(Answer):
             )
         return cell
 
+    def _footer(self) -> Iterator[str]:
+        if any(self.cube_tables.readings.values()) and len(self.cube_tables.shape.shown) > 1:
+            yield (
+                "Counts and sums of parts add up to those of the whole. Each number is rounded by itself here, so printed "
+                "ones may differ by a last digit."
+            )
+        yield from super()._footer()
+
     def _place(self, name: object) -> int:
         names = self.cube_tables.shape.names
         if isinstance(name, str) and name in names:
@@ -416,11 +427,26 @@ def long_answer(cube: CubeAnswer) -> CubeAnswer:
     """The cube with all rows of the tables that were asked for, before anything is chosen or
     sorted.
     """
-    tables = cube.cube_tables
-    shape = tables.shape
-    groups = tuple(group for table in shape.shown for group in shape.long_groups(table))
-    columns = tables.noisy
-    if len(shape.shown) < len(shape.closure):
-        rows = [row for table in shape.shown for row in tables.rows(table)]
-        columns = {name: column.take(rows) for name, column in columns.items()}
-    return replace(cube, groups=groups, columns=columns)
+    groups = tuple(_long_groups(cube.cube_tables.shape))
+    return replace(cube, groups=groups, columns=_long_columns(cube.cube_tables))
+
+
+def is_long_answer(cube: CubeAnswer) -> bool:
+    """Whether the cube has all of these rows, in their order."""
+    shape = cube.cube_tables.shape
+    if len(cube.groups) != sum(map(shape.size, shape.shown)):
+        return False
+    # Row by row: a second list of all groups would take as much room as the answer.
+    same = all(group == other for group, other in zip(cube.groups, _long_groups(shape), strict=True))
+    return same and cube.columns == _long_columns(cube.cube_tables)
+
+
+def _long_groups(shape: CubeShape) -> Iterator[tuple[Value, ...]]:
+    return (group for table in shape.shown for group in shape.long_groups(table))
+
+
+def _long_columns(tables: CubeTables) -> dict[str, Noisy]:
+    if len(tables.shape.shown) == len(tables.shape.closure):
+        return tables.noisy
+    rows = [row for table in tables.shape.shown for row in tables.rows(table)]
+    return {name: column.take(rows) for name, column in tables.noisy.items()}

@@ -14,7 +14,7 @@ from typing import Any
 from discreet.json_types import JsonObject
 from discreet.tables.answer import frames
 from discreet.tables.answer.answer import Answer
-from discreet.tables.answer.cube import CubeAnswer, CubeTables, long_answer
+from discreet.tables.answer.cube import CubeAnswer, CubeTables, is_long_answer, long_answer
 from discreet.tables.answer.noisy import Noisy
 
 __all__ = ["cube_of_dict", "cube_to_dict"]
@@ -26,8 +26,7 @@ def cube_to_dict(cube: CubeAnswer) -> JsonObject:
     The long table is left out if it has all rows of the tables that were asked for, in their order.
     """
     tables = cube.cube_tables
-    whole = long_answer(cube)
-    is_whole = cube.groups == whole.groups and cube.columns == whole.columns
+    is_whole = is_long_answer(cube)
     table = replace(cube, groups=(), columns={}) if is_whole else cube
     return frames.answer_to_dict(table) | {
         "discreet.answer": frames.CUBE_VERSION,

@@ -48,7 +48,7 @@ def window_nodes(window: ReleasedWindow, count: int, nodes_of: Evaluate) -> list
     return values
 
 
-def sort_rows(rows: list[int], nodes: Sequence[Node], *, descending: bool) -> list[int]:
+def sort_rows(rows: Sequence[int], nodes: Sequence[Node], *, descending: bool) -> list[int]:
     """The rows in the order of a released value, NULL last; ties keep their order."""
     known = sorted(
         (row for row in rows if nodes[row].value is not None),

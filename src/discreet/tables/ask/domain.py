@@ -105,7 +105,7 @@ def domain(expr: Expr, facts: Facts) -> tuple[Any, ...] | None:
 
 def joint_domain(exprs: Sequence[Expr], facts: Facts) -> list[tuple[Any, ...]] | None:
     """The combinations of values that several expressions can have in one row."""
-    search = _Search(facts, exprs)
+    search = _DomainSearch(facts, exprs)
     parts = search.merge([search.parts_of(expr) for expr in exprs])
     if parts is None:
         return None
@@ -128,7 +128,7 @@ def joint_domain(exprs: Sequence[Expr], facts: Facts) -> list[tuple[Any, ...]] |
 
 def shared_parts(exprs: Sequence[Expr], facts: Facts) -> list[list[int]]:
     """The places of expressions whose values depend on each other, because they share a part."""
-    search = _Search(facts, exprs)
+    search = _DomainSearch(facts, exprs)
     groups: list[tuple[set[Expr | tuple[str, str]], list[int]]] = []
     for place, expr in enumerate(exprs):
         own_parts, places = {_name(part) for part in search.parts_of(expr) or ()}, [place]
@@ -158,7 +158,7 @@ def _branches(expr: Expr, facts: Facts) -> tuple[Any, ...] | None:
     return (*(value for value in values if value is not None), *((None,) if missing else ()))
 
 
-class _Search:
+class _DomainSearch:
     """Cuts expressions into parts with few values, and tries the combinations."""
 
     def __init__(self, facts: Facts, exprs: Sequence[Expr]) -> None:

@@ -17,13 +17,16 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed
 from discreet.tables.algebra.engine import outdated_error
 from discreet.tables.algebra.expr import Read
+from discreet.tables.algebra.frozen import Frozen
 from discreet.tables.algebra.sums import Relation
 from discreet.tables.algebra.types import WIDEST
 from discreet.tables.data.readers.schema import guard_opening
@@ -144,9 +147,11 @@ class Spark(SqlEngine):
         tables: Mapping[str, SourceTable],
         places: Mapping[str, exp.Table],
         by_name: Mapping[str, str],
+        frozen: Frozen,
     ) -> None:
         super().__init__(SparkDialect(), tables, places)
         self._session, self._places, self._by_name = session, dict(places), dict(by_name)
+        self._frozen = frozen
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         rows: Sequence[Sequence[Any]] = self._session.sql(statement).collect()
@@ -191,6 +196,7 @@ class Spark(SqlEngine):
         or is another one.
         """
         _check_settings(self._session)
+        self._frozen.check()
         for name, at in self._by_name.items():
             now = {field.name: column_of(field) for field in self._session.table(at).schema.fields}
             if not self._tables[name].columns.items() <= now.items():
@@ -204,16 +210,25 @@ class Spark(SqlEngine):
 def open_spark(session: Any, tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Spark:
     """Give each frame a name in the session, and read the schemas."""
     _check_session(session, tables)
-    places, sources = {}, {}
+    places, sources, files = {}, {}, list[str]()
     for name, source in tables.items():
         frame = guard_opening(lambda at=source: session.table(at)) if isinstance(source, str) else source
         view = _new_name()
         guard_opening(lambda at=frame, called=view: at.createTempView(called))
         places[name] = exp.table_(view, quoted=True)
+        files += [] if isinstance(source, str) else _local_files(frame)
         columns = {field.name: column_of(field) for field in frame.schema.fields}
         sources[name] = SourceTable(name, columns, units.get(name))
     by_name = {name: source for name, source in tables.items() if isinstance(source, str)}
-    return Spark(session, sources, places, by_name)
+    return Spark(session, sources, places, by_name, Frozen(files))
+
+
+def _local_files(frame: Any) -> list[str]:
+    """The files of this machine that a frame has listed; none if it does not say."""
+    found: list[str] = []
+    with suppress(Exception):
+        found = [unquote(urlsplit(file).path) for file in frame.inputFiles() if file.startswith("file:")]
+    return found
 
 
 def _check_session(session: Any, tables: Mapping[str, Any]) -> None:

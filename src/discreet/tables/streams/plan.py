@@ -205,7 +205,7 @@ def plan_stream(  # noqa: PLR0917 - a question and everything that is public abo
     **Guarantee.** A question that cannot be a stream is refused here, so before a charge.
     """
     _check_question(question)
-    draft = _Draft.of(question, dataset, calendar, time, participation, measure)
+    draft = _StreamDraft.of(question, dataset, calendar, time, participation, measure)
     if draft.groups is None and spend.delta is None:
         names = ", ".join(key.name for key in question.keys if key.values is None)
         raise RefusedQuestion(
@@ -247,7 +247,7 @@ def _check_question(question: Question) -> None:
 
 
 @dataclass(frozen=True)
-class _Draft:
+class _StreamDraft:
     """A stream before its noise is chosen."""
 
     question: Question
@@ -266,7 +266,7 @@ class _Draft:
         time: str | None,
         participation: Participation | None,
         measure: str | int,
-    ) -> _Draft:
+    ) -> _StreamDraft:
         groups = public_groups(question)
         bound = _participation(question, dataset, participation).within(calendar.periods)
         if groups is None:
@@ -349,7 +349,7 @@ def _participation(question: Question, dataset: Dataset, stated: Participation |
 # --- Laplace noise ----------------------------------------------------------------------------------
 
 
-def _laplace_plan(draft: _Draft, spend: Spend) -> StreamPlan:
+def _laplace_plan(draft: _StreamDraft, spend: Spend) -> StreamPlan:
     """Independent Laplace noise: the whole ε, with a part of it and δ for private keys."""
     assert spend.epsilon is not None
     unit, rows = draft.unit, draft.source.participation.most_rows
@@ -389,7 +389,7 @@ def _laplace_plan(draft: _Draft, spend: Spend) -> StreamPlan:
 # --- Gaussian noise ---------------------------------------------------------------------------------
 
 
-def _gaussian_plan(draft: _Draft, spend: Spend) -> StreamPlan:
+def _gaussian_plan(draft: _StreamDraft, spend: Spend) -> StreamPlan:
     """Gaussian noise with the best factor."""
     unit, bound = draft.unit, draft.source.participation
     periods = draft.source.calendar.periods
@@ -431,7 +431,7 @@ def _gaussian_plan(draft: _Draft, spend: Spend) -> StreamPlan:
     raise _too_noisy_error()
 
 
-def _gaussian_scales(draft: _Draft, factor: Factor, noise: float, bits: int) -> list[float]:
+def _gaussian_scales(draft: _StreamDraft, factor: Factor, noise: float, bits: int) -> list[float]:
     """The scale of each coordinate: noise · sensitivity · reach / √share, rounded up.
 
     Coordinates of which at most one is not 0 in any row share their parts.
