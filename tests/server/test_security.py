@@ -56,7 +56,11 @@ def test_one_key_sent_many_times_at_once_is_one_charge(running):
     assert running.charges == before + 1
 
 
-@pytest.mark.parametrize("token", ["x", "dscr_", "Bearer", new_token(), new_token()[:-1] + "!", "ü" * 54])
+@pytest.mark.parametrize(
+    "token",
+    ["x", "dscr_", "Bearer", new_token(), new_token()[:-1] + "!", "ü" * 54],
+    ids=["short", "prefix", "word", "unknown", "damaged", "letters"],
+)
 def test_whatever_is_wrong_with_a_token_is_told_in_one_text(running, token):
     with running.client() as client:
         response = client.get("/v1/me", headers={b"Authorization": f"Bearer {token}".encode()})
