@@ -60,7 +60,7 @@ $(READY): pyproject.toml constraints.txt
 
 $(STAMP): $(READY)
 	@echo "installing what the tests need (once, a few minutes)"
-	@$(INSTALL) --editable '.[tables,postgres,spark,learn,torch,plot,excel,server,client,oidc,mcp,dev]'
+	@$(INSTALL) --editable '.[tables,postgres,spark,learn,torch,plot,excel,server,client,dev]'
 	@scripts/postgres.sh || true
 	@scripts/chromium.sh || true
 	@touch $@

@@ -158,13 +158,13 @@ _SIDES = {
     "alexnet": 63, "vgg11": 32, "resnet18": 32, "resnext50_32x4d": 32, "squeezenet1_1": 32, "densenet121": 32,
     "googlenet": 64, "inception_v3": 96, "shufflenet_v2_x0_5": 32, "mobilenet_v2": 32, "mobilenet_v3_small": 32,
     "mnasnet0_5": 32, "regnet_y_400mf": 32, "efficientnet_b0": 32, "efficientnet_v2_s": 32, "convnext_tiny": 32,
-    "vit_b_16": 32, "swin_t": 32, "swin_v2_t": 32, "maxvit_t": 64,
+    "vit_b_16": 32, "swin_t": 32, "swin_v2_t": 32, "maxvit_t": 224,
 }  # fmt: skip
 _EXTRA: dict[str, dict[str, object]] = {
     "vit_b_16": {"image_size": 32},
     "googlenet": {"aux_logits": False, "init_weights": False},
     "inception_v3": {"aux_logits": False, "init_weights": False},
-    "maxvit_t": {"input_size": (64, 64), "partition_size": 2},
+    "maxvit_t": {"input_size": (224, 224)},
 }
 
 
@@ -200,9 +200,9 @@ def records(kind: str, count: int) -> tuple[Tensor, Tensor]:
     if kind == "pair":
         return ids, ids.flip(1)
     if kind == "wave":
-        return torch.randn(count, 800, generator=generator), labels
+        return torch.randn(count, 800, generator=generator).double(), labels
     side = int(kind.split()[1]) if " " in kind else 32
-    return torch.randn(count, 3, side, side, generator=generator), labels
+    return torch.randn(count, 3, side, side, generator=generator).double(), labels
 
 
 def losses(model: nn.Module, kind: str, x: Tensor, y: Tensor) -> Tensor:

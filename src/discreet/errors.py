@@ -113,8 +113,6 @@ EXTRAS = {
     "uvicorn": "server",
     "jinja2": "server",
     "httpx": "client",
-    "authlib": "oidc",
-    "mcp": "mcp",
     "matplotlib": "plot",
     "openpyxl": "excel",
 }

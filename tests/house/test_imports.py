@@ -94,8 +94,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("server", "cli"),
     "jinja2": ("server",),
     "httpx": ("client", "server"),
-    "authlib": ("server",),
-    "mcp": ("server",),
 }
 
 FILES = source_files()

@@ -20,6 +20,15 @@ def copied(toml):
     return dp.Session(data, Limit.filter(epsilon=9, delta=1e-3)).synthesize(data, rho=0.5)
 """
 
+TWO = """
+two = dp.open(
+    {"visits": "visits.parquet", "stays": "visits.parquet"},
+    protect=dp.each("patient_id", at_most=2),
+    columns={"visits": {"ward": dp.column(values=["A", "B"])}},
+)
+apart = dp.Session(two, limit=Limit.filter(epsilon=9, delta=1e-3))
+"""
+
 
 @pytest.fixture
 def here(visits, folder):
@@ -59,6 +68,13 @@ def taken(wrong: str, code: str, fix: str, right: str) -> Mistake:
     slip('bins={"days": "20"}', "DP107", 'bins={"days": 20}'),
     slip('bins={"cost": 4_000}', "DP107", 'bins={"cost": 20}'),
     slip('columns=["days"], bins={"days": [900, 1_000]}', "DP107", 'bins={"days": 20}'),
+    Mistake(
+        "apart.synthesize(two, rho=0.5)",
+        "DP701",
+        'session.synthesize(data["visits"], …)',
+        'apart.synthesize(two["visits"], rho=0.5)  # session.synthesize(data["visits"], …)',
+        first=TWO,
+    ),
     slip("check=0.6", "DP102", "check=0.01"),
     Mistake(
         asked("", data='"SELECT * FROM visits"'), "DP104", "session.synthesize(data, ", asked("check=0.01")

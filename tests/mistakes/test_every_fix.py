@@ -47,7 +47,7 @@ from tests.mistakes.test_releasing import ReleaseShell
 
 LISTED = Path(__file__).with_name("not_applied.txt")
 #: How many sites were on the list when it was last shortened: it never grows.
-MOST = 503
+MOST = 502
 
 
 def told(topic):

@@ -95,6 +95,12 @@ def shop(links: str) -> str:
         "leave out per",
         left_out=', per="day"',
     ),
+    Mistake(
+        'dp.open(pa.table({"id": [1], "days": [2], "Days": [3]}), dp.each("id", at_most=1), engine="polars")',
+        "DP403",
+        "rename one of them",
+        left_out=', "Days": [3]',
+    ),
     Mistake('dp.each("patient_id")', "DP107", 'dp.each("patient_id", at_most=20)'),
     Mistake('dp.each("patient_id", at_most=0)', "DP102", "at_most=1", 'dp.each("patient_id", at_most=1)'),
     Mistake(

@@ -47,6 +47,30 @@ FILES = (
     slip('every = "week"\n', "", 'every = "week"'),
     slip("periods = 52\n", "", "periods = 52"),
 )
+MADE_UP = """[release]
+name = "weekly"
+data = "visits.toml"
+delta = 1e-7
+
+[[copy]]
+name = "made_up"
+epsilon = 0.1
+rows = 30
+format = "csv"
+"""
+
+
+def copy_slip(right: str, wrong: str, fix: str) -> Mistake:
+    """The release file of a copy with one line wrong, and with the line of the fix."""
+    return Mistake(MADE_UP.replace(right, wrong), "DP403", fix, MADE_UP.replace(right, fix))
+
+
+FILES = (
+    *FILES,
+    copy_slip("epsilon = 0.1", 'error = "±5"', "rho = 0.005"),
+    copy_slip('format = "csv"', 'format = "xlsx"', 'format = ["csv", "parquet"]'),
+    copy_slip("rows = 30", "rows = -1", "rows = 1000"),
+)
 COPY = "discreet synthesize --data visits.toml --columns ward,days --epsilon 0.5 --delta 1e-7"
 COPIES = (Mistake(f"{COPY} --bins days", "DP104", "--bins days=10", f"{COPY} --bins days=10"),)
 

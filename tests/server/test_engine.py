@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -153,6 +155,19 @@ def test_a_step_that_was_paid_for_is_settled_too(ledger):
     watcher = Scripted(ledger, [("charged", (receipt.number, ["first step"])), ("late", None)])
     assert watcher.run(order(), 60, lambda _: None).state == "not drawn"
     assert ledger.find_for_all("first step").answer == NOT_DRAWN
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of a process are read from /proc")
+def test_an_engine_process_gets_no_more_memory_than_the_settings_allow(tmp_path):
+    watcher = EngineWatcher(write_visits(tmp_path), EngineSettings(memory=2**32))
+    try:
+        assert "visits" in watcher.start()
+        limits = Path(f"/proc/{watcher.pid}/limits").read_text(encoding="ascii")
+        (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
+        assert line.split()[3:5] == [str(2 * 2**32 + 2**30)] * 2
+        assert int(Path(f"/proc/{watcher.pid}/oom_score_adj").read_text(encoding="ascii")) == 900
+    finally:
+        watcher.stop()
 
 
 def test_an_engine_that_was_killed_is_started_by_the_next_question(tmp_path):

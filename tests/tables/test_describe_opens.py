@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.errors import BadDescription
 from discreet.tables.data.describe import describe
 
 pa = pytest.importorskip("pyarrow")
@@ -56,31 +58,41 @@ def opened(source: Path, draft: str) -> dp.tables.Dataset:
     return dp.open(place)
 
 
-def check_draft(source: Path, names: list[str]) -> None:
+def check_draft(source: Path, names: list[str], rows: int = 2) -> None:
+    if len({name.casefold() for name in names}) < len(names):
+        with pytest.raises(BadDescription, match="differ only in upper and lower case"):
+            describe(source)
+        return
     data = opened(source, describe(source))
     (table,) = data.tables.values()
     assert list(table.columns) == names
     session = dp.Session(data, limit=dp.Limit.filter(epsilon=1e9))
-    assert session.sql("SELECT COUNT(*) FROM data", epsilon=1e6).value == 2
+    assert session.sql("SELECT COUNT(*) FROM data", epsilon=1e6).value == rows
 
 
 @SMALL
-@given(st.lists(st.tuples(NAMES, st.sampled_from(TYPES)), max_size=5))
-def test_a_draft_of_parquet_can_be_opened(columns):
+@given(st.lists(st.tuples(NAMES, st.sampled_from(TYPES)), max_size=5), st.sampled_from([0, 2]))
+def test_a_draft_of_parquet_can_be_opened(columns, rows):
     columns = {UNIT: pa.int64(), **{name: kind for name, kind in columns if name.casefold() != UNIT}}
-    arrays = [pa.array([1, 2]), *(pa.nulls(2, kind) for kind in list(columns.values())[1:])]
+    unit = pa.array([1, 2][:rows], pa.int64())
+    arrays = [unit, *(pa.nulls(rows, kind) for kind in list(columns.values())[1:])]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "data.parquet"
         try:
             pq.write_table(pa.table(arrays, names=list(columns)), source)
         except pa.lib.ArrowException:
             return
-        check_draft(source, list(columns))
+        check_draft(source, list(columns), rows)
 
 
 @SMALL
-@given(st.lists(NAMES, max_size=4, unique=True), st.sampled_from([(".csv", ","), (".tsv", "\t")]))
-def test_a_draft_of_a_text_file_can_be_opened(names, kind):
+@given(
+    st.lists(NAMES, max_size=4, unique=True),
+    st.sampled_from([(".csv", ","), (".tsv", "\t")]),
+    st.sampled_from(["x", ""]),
+    st.sampled_from([0, 2]),
+)
+def test_a_draft_of_a_text_file_can_be_opened(names, kind, cell, rows):
     suffix, separator = kind
     # A cell of a header holds neither line ends nor the spaces around it.
     names = [
@@ -91,8 +103,8 @@ def test_a_draft_of_a_text_file_can_be_opened(names, kind):
         source = Path(folder) / f"data{suffix}"
         with source.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter=separator)
-            writer.writerows([names, *([str(row), *["x"] * (len(names) - 1)] for row in range(2))])
-        check_draft(source, names)
+            writer.writerows([names, *([str(row), *[cell] * (len(names) - 1)] for row in range(rows))])
+        check_draft(source, names, rows)
 
 
 @SMALL
@@ -116,3 +128,23 @@ def test_a_draft_of_a_database_can_be_opened(columns):
             connection.executemany('INSERT INTO data ("id") VALUES (?)', [(1,), (2,)])
         connection.close()
         check_draft(source, list(columns))
+
+
+def test_a_name_of_a_column_is_never_read_as_sql(tmp_path):
+    """A quick reader of decimals once wrote the name as it is: `x + 1` was the sum of another column."""
+    cents = pa.array([Decimal("1.00"), Decimal("2.00")], pa.decimal128(9, 2))
+    names = ["x + x", "select", 'say "x"', "a b", "1"]
+    table = pa.table(
+        {
+            UNIT: [1, 2],
+            "x": pa.array([Decimal("5.00")] * 2, pa.decimal128(9, 2)),
+            **dict.fromkeys(names, cents),
+        }
+    )
+    pq.write_table(table, tmp_path / "data.parquet")
+    columns = {name: dp.column(bounds=(0, 100)) for name in names}
+    data = dp.open(tmp_path / "data.parquet", dp.each(UNIT, at_most=1), columns=columns)
+    session = dp.Session(data, limit=dp.Limit.filter(epsilon=1e9))
+    for name in names:
+        quoted = name.replace('"', '""')
+        assert round(session.sql(f'SELECT SUM("{quoted}") FROM data', epsilon=1e6).value, 1) == 3, name

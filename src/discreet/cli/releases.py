@@ -242,7 +242,7 @@ def _copy(number: int, section: Any, head: dict[str, Any], release: str) -> Copy
     _check_keys(where, section, (*_COPY, "error"))
     cost = dict(_spend(where, section, head))
     if "error" in cost:
-        raise release_file_error(where, "a synthetic copy states what it may cost in amounts.", "rho = 0.1")
+        raise release_file_error(where, "a synthetic copy states what it may cost in amounts.", "rho = 0.005")
     formats = section.get("format", head.get("format", "csv"))
     if not set(_formats(where, formats)) <= set(COPY_FORMATS):
         raise release_file_error(

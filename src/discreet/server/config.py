@@ -3,13 +3,10 @@
 person.
 
     [server]     host, port, state, public_url, behind_proxy, tls_cert, tls_key, store
-    [identity]   kind ("tokens" or "oidc"), issuer, client_id, client_secret_file
-    [identity.roles]   claim, and a list of its values for each of curator, analyst, auditor
     [showing]    mode ("ticks" or "fixed"), tick, deadline
-    [engine]     processes, memory, threads
+    [engine]     processes, memory
     [rates]      plans, questions, streams
-    [agents]     enabled, most
-    [[dataset]]  description, ledger, seats, share, reserved, gaussian, two_people
+    [[dataset]]  description, ledger, seats, share, reserved, gaussian
 
 **Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP858
 and the nearest key is named, so a typing error never becomes a default. Passwords come from files
@@ -23,7 +20,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -32,10 +29,8 @@ from urllib.parse import urlsplit
 from discreet.errors import ServerError
 
 __all__ = [
-    "AgentSettings",
     "EngineSettings",
     "HostedDescription",
-    "OidcSettings",
     "RateSettings",
     "ServerConfig",
     "ShowingSettings",
@@ -57,17 +52,9 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "tls_key": str,
         "store": str,
     },
-    "identity": {
-        "kind": str,
-        "issuer": str,
-        "client_id": str,
-        "client_secret_file": str,
-        "roles": dict,
-    },
     "showing": {"mode": str, "tick": str, "deadline": str},
-    "engine": {"processes": int, "memory": str, "threads": int},
+    "engine": {"processes": int, "memory": str},
     "rates": {"plans": (int, float), "questions": (int, float), "streams": int},
-    "agents": {"enabled": bool, "most": (int, float)},
     "dataset": {
         "description": str,
         "ledger": str,
@@ -75,7 +62,6 @@ _KEYS: dict[str, dict[str, type | tuple[type, ...]]] = {
         "share": (int, float),
         "reserved": bool,
         "gaussian": bool,
-        "two_people": bool,
     },
 }
 
@@ -94,18 +80,6 @@ class HostedDescription:
     share: float | None = None
     reserved: bool = False
     gaussian: bool = True
-    two_people: bool = False
-
-
-@dataclass(frozen=True)
-class OidcSettings:
-    """Sign-in at a provider of OpenID Connect, and which values of a claim give which role."""
-
-    issuer: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    claim: str = "groups"
-    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,11 +97,13 @@ class ShowingSettings:
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Engine processes for each data set, and what each may take; memory is in bytes."""
+    """Engine processes for each data set, and the memory in bytes that each is made for.
+
+    What the engine inside uses is stated in the description (`memory` and `threads`).
+    """
 
     processes: int = 1
     memory: int | None = None
-    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,14 +113,6 @@ class RateSettings:
     plans: float = 10.0
     questions: float = 2.0
     streams: int = 4
-
-
-@dataclass(frozen=True)
-class AgentSettings:
-    """Whether language models may ask through MCP, and the greatest ε of one of their questions."""
-
-    enabled: bool = False
-    most: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -164,11 +132,9 @@ class ServerConfig:
     tls_cert: str = ""
     tls_key: str = ""
     store: str = ""
-    oidc: OidcSettings | None = None
     showing: ShowingSettings = ShowingSettings()
     engine: EngineSettings = EngineSettings()
     rates: RateSettings = RateSettings()
-    agents: AgentSettings = AgentSettings()
     single: bool = False
 
     @property
@@ -255,11 +221,9 @@ def _config(content: Mapping[str, object], folder: Path) -> ServerConfig:
         tls_cert=_path(folder, server.get("tls_cert")),
         tls_key=_path(folder, server.get("tls_key")),
         store=secret_of(server.get("store", "")),
-        oidc=_oidc(_section(content, "identity"), folder),
         showing=_showing(_section(content, "showing")),
         engine=_engine(_section(content, "engine")),
         rates=RateSettings(**_positive("rates", _section(content, "rates"))),
-        agents=AgentSettings(**_positive("agents", _section(content, "agents"))),
     )
 
 
@@ -275,28 +239,6 @@ def _read_dataset(section: object, folder: Path) -> HostedDescription:
     if share is not None and not 0 < share <= 1:
         raise settings_error("share is a fraction of the budget, above 0 and up to 1.", "share = 0.1")
     return HostedDescription(**entry)
-
-
-def _oidc(identity: dict[str, Any], folder: Path) -> OidcSettings | None:
-    kind = identity.get("kind", "tokens")
-    if kind not in ("tokens", "oidc"):
-        raise settings_error(
-            f"identity of the kind {kind!r} is not known.", 'kind = "oidc"   or  kind = "tokens"'
-        )
-    if kind == "tokens":
-        return None
-    missing = [key for key in ("issuer", "client_id", "client_secret_file") if not identity.get(key)]
-    if missing:
-        raise settings_error(f"[identity] has no {missing[0]}.", f'{missing[0]} = "…"')
-    issuer = str(identity["issuer"])
-    if urlsplit(issuer).scheme != "https" and urlsplit(issuer).hostname not in ("127.0.0.1", "localhost"):
-        raise settings_error("the issuer is not an https:// address.", 'issuer = "https://login.example.org"')
-    roles = dict(identity["roles"]) if isinstance(identity.get("roles"), Mapping) else {}
-    claim = str(roles.pop("claim", "groups"))
-    _refuse_unknown("[identity.roles]", roles, ROLES)
-    secret = _read_secret(folder / str(identity["client_secret_file"]))
-    granted = {role: tuple(map(str, values)) for role, values in roles.items()}
-    return OidcSettings(issuer.rstrip("/"), str(identity["client_id"]), secret, claim, granted)
 
 
 def _showing(section: dict[str, Any]) -> ShowingSettings:

@@ -114,12 +114,11 @@ class RequestGuard:
         self._metrics.count("requests", route=route, status=str(status))
 
     def _headers(self, scope: Scope, message: Message, nonce: str) -> list[tuple[bytes, bytes]]:
-        form = "'self'" + (f" {self._config.oidc.issuer}" if self._config.oidc else "")
         headers = {
             **_FIXED,
             "Content-Security-Policy": (
                 f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
-                f"font-src 'self'; connect-src 'self'; form-action {form}; base-uri 'none'; frame-ancestors 'none'"
+                f"font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
             ),
         }
         present = {name.lower() for name, _ in message["headers"]}

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -105,7 +106,9 @@ async def ask_question(
     if idempotency_key is None:
         raise refuse("no key")
     outcome = await services.asking.ask(caller, dataset, body, idempotency_key, wait=wait)
-    return _response(services.asking, caller, dataset, idempotency_key, outcome, kind=kind)
+    # How many more answers fit is counted one by one; meanwhile the loop must wake up at ticks.
+    respond = partial(_response, services.asking, caller, dataset, idempotency_key, outcome, kind=kind)
+    return await asyncio.to_thread(respond)
 
 
 @router.post("/batches", dependencies=[JsonOnly])
@@ -117,12 +120,14 @@ async def ask_batch(
     shared = {"purpose": body.purpose, "project": body.project}
     bodies = {key: each.model_copy(update=shared) for key, each in body.questions.items()}
     outcome = await services.asking.ask_together(caller, dataset, bodies, wait=wait)
-    answers = {
-        key: _body(
-            services.asking, caller, dataset, key, outcome, answer=outcome.answers.get(key)
-        ).model_dump()
-        for key in bodies
-    }
+    answers = await asyncio.to_thread(
+        lambda: {
+            key: _body(
+                services.asking, caller, dataset, key, outcome, answer=outcome.answers.get(key)
+            ).model_dump()
+            for key in bodies
+        }
+    )
     facts = {"state": outcome.state, "paid": outcome.paid, "answers": answers}
     headers = {} if outcome.is_final else {"Retry-After": "1"}
     return JSONResponse(facts, _status(outcome), headers=headers)

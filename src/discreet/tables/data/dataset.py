@@ -145,9 +145,7 @@ class Table:
         rules.word_of("the name of a table", self.name)
         folded = {name.casefold() for name in self.columns}
         if len(folded) < len(self.columns):
-            raise rules.description_error(
-                where, "two of its columns differ only in upper and lower case.", "rename one of them"
-            )
+            raise rules.same_names_error(where)
         if self.hierarchy:
             self._check_hierarchy(where)
         if self.unit in {None, ROW, LINKED}:

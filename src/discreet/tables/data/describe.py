@@ -12,7 +12,7 @@ from pathlib import Path
 
 from discreet.paths import first_file
 from discreet.tables.data.readers import schema
-from discreet.tables.data.rules import description_error
+from discreet.tables.data.rules import description_error, same_names_error
 from discreet.tables.data.toml import key_text, value_text
 
 __all__ = ["describe"]
@@ -60,6 +60,8 @@ def describe(path: str | Path, table: str = "") -> str:
             raise description_error(place.name, "it has several tables; one must be chosen.", fix)
         table = names[0]
     columns = schema.kinds(path, table)
+    if len({name.casefold() for name in columns}) < len(columns):
+        raise same_names_error(table or place.name)
     stem = table or place.stem
     head = _HEAD.format(
         name=place.name,

@@ -28,6 +28,7 @@ __all__ = [
     "kind_of",
     "nearest",
     "places_of",
+    "same_names_error",
     "truth_of",
     "values_of",
     "word_of",
@@ -60,6 +61,13 @@ EXAMPLES = {
     "timestamp": "bounds = [2020-01-01T00:00:00Z, 2026-12-31T23:59:59Z]",
     "text": 'values = ["north", "south"]',
 }
+
+
+def same_names_error(where: str) -> BadDescription:
+    """The refusal of two columns that SQL takes for one."""
+    return description_error(
+        where, "two of its columns differ only in upper and lower case.", "rename one of them"
+    )
 
 
 def description_error(where: str, what: str, fix: str, why: str = "") -> BadDescription:

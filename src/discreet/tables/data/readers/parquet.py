@@ -163,7 +163,7 @@ class Parquet:
             elif pa.types.is_timestamp(kind) and kind.unit == "us":
                 terms[column.name] = _near_moment(term, kind)
             elif column.name in self.decimals:
-                terms[column.name] = _decimal(column.name, kind)
+                terms[column.name] = _decimal(term, kind)
             else:
                 return None
         return None if self.folders else terms
