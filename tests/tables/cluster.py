@@ -198,6 +198,8 @@ def connect(folder: Path) -> dict[str, Any]:
             session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
             current = data.is_current()
         left = [table.name for table in session.catalog.listTables()]
+        # At the end of the process it would ask the server, which is gone, for minutes.
+        session.stop()
     return {"right": right, "people": people, "current": current, "left": left}
 
 
