@@ -296,7 +296,8 @@ def test_a_session_may_do_what_its_token_may_and_ends_with_it(running):
 def test_health_and_metrics_need_no_token(running):
     with running.client() as client:
         assert client.get("/healthz").json() == {"state": "alive"}
-        assert client.get("/readyz").json()["state"] == "ready"
+        # Neither which data sets there are, nor whether an engine was ended by a question.
+        assert client.get("/readyz").json() == {"state": "ready"}
         assert 'discreet_spent_fraction{dataset="visits"}' in client.get("/metrics").text
 
 
