@@ -16,8 +16,8 @@ PACKAGE = SRC / "discreet"
 TESTS = ROOT / "tests"
 DOCS = ROOT / "docs"
 
-_TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".json", ".css", ".js", ".html", ".csv", ""}
-_FOLDERS = ("src", "tests", "docs", "benchmarks", "scripts", ".ci")
+_TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".json", ".css", ".js", ".html", ".csv", ".cff", ""}
+_FOLDERS = ("src", "tests", "docs", "benchmarks", "scripts", ".ci", ".github")
 _LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -76,7 +76,7 @@ def test_the_first_page_lists_what_is_shared(site):
     alone = words_of(site.browser("no").get("/"))
     assert "No data set is shared with you yet." in alone
     assert site.people["no"] in alone
-    assert "Nothing is published yet." in words_of(site.browser().get("/"))
+    assert "Sign in to see the data sets" in words_of(site.browser().get("/"))
 
 
 def test_the_navigation_has_only_what_one_may_see(site):

@@ -269,10 +269,35 @@ def test_a_token_is_shown_once_and_can_do_no_more_than_the_one_that_made_it(runn
     assert [one.get("token") for one in listed] == [None, None]
 
 
+def test_a_token_for_one_data_set_makes_none_for_another(running):
+    running.add("jo", "analyst", dataset="visits")
+    running.services.store.grant(running.people["jo"], "other", "analyst")
+    scoped, _ = running.services.people.make_token(
+        running.people["jo"], "one", scopes={"dataset": "visits", "roles": ["analyst"]}
+    )
+    with running.client(Authorization=f"Bearer {scoped}") as client:
+        assert client.post("/v1/tokens", json={"name": "n", "dataset": "other"}).status_code == 404
+        made = client.post("/v1/tokens", json={"name": "n", "dataset": "visits"}).json()
+    assert running.services.people.caller_of_token(made["token"]).roles == {"visits": frozenset({"analyst"})}
+
+
+def test_a_session_may_do_what_its_token_may_and_ends_with_it(running):
+    running.add("ida", "analyst", "curator", roles=["analyst"], most=0.5)
+    sign_in, store = running.services.sign_in, running.services.store
+    session = sign_in.enter(running.tokens["ida"], "127.0.0.2")
+    caller = sign_in.caller(session)
+    assert caller.roles == {"visits": frozenset({"analyst"})}
+    assert caller.most == 0.5
+    (token,) = store.tokens(running.people["ida"])
+    assert store.revoke_token(token.id, running.people["ida"])
+    assert sign_in.caller(session) is None
+
+
 def test_health_and_metrics_need_no_token(running):
     with running.client() as client:
         assert client.get("/healthz").json() == {"state": "alive"}
-        assert client.get("/readyz").json()["state"] == "ready"
+        # Neither which data sets there are, nor whether an engine was ended by a question.
+        assert client.get("/readyz").json() == {"state": "ready"}
         assert 'discreet_spent_fraction{dataset="visits"}' in client.get("/metrics").text
 
 

@@ -8,6 +8,7 @@ import contextlib
 import shutil
 import sqlite3
 import stat
+from functools import partial
 
 import httpx
 import pytest
@@ -122,7 +123,7 @@ def test_a_body_that_is_too_large_is_cut_off(running):
 )
 def test_a_path_leads_nowhere_else(running, path):
     with running.client("ana") as client:
-        assert client.get(path).status_code in (401, 404)
+        assert client.get(running.url + path).status_code in (401, 404)
 
 
 def test_every_response_forbids_scripts_and_frames(running):
@@ -155,6 +156,14 @@ def test_what_a_token_may_spend_in_a_day_and_gaussian_noise_are_limited(tmp_path
         gaussian = running.ask("ana", "g", epsilon=None, rho=0.001)
         assert (gaussian.status_code, gaussian.json()["code"]) == (403, "DP853")
         assert running.charges == 2
+
+
+def test_questions_on_their_way_count_towards_what_a_token_may_spend_in_a_day(running):
+    running.add("kim", "analyst", seat="seat 3", most=0.25)
+    ask = partial(running.ask, "kim", epsilon=0.1)
+    with concurrent.futures.ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(ask, [f"together{number}" for number in range(6)]))
+    assert sorted(one.status_code for one in found) == [201, 201, 403, 403, 403, 403]
 
 
 def test_a_dump_of_the_store_lets_nobody_in(running):

@@ -19,6 +19,7 @@ from discreet.tables.plan import cube_keys
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.cube_keys import OTHER, PrivateCubeStage
 from discreet.tables.plan.spend import Spend
+from tests.tables.reference import Reference
 from tests.tables.small import WARD, dataset, people, question
 from tests.tables.test_cube import X, noise_of, shift, squared
 
@@ -129,6 +130,55 @@ def test_a_rollup_of_private_keys_is_a_tree_of_the_found_paths():
     for region in cube["region"]:
         parts = [row["n"] for row in cube["region", "town"] if row["region"] == region["region"]]
         assert abs(sum(parts) - region["n"]) < 1e-6
+
+
+TEXTS = ("a", "b", "a|b", None, OTHER)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        [("a", "a", "b"), ("a", "b", "b"), ("b", "a", "a")],
+        [("a", "a", None), ("b", "a", None), ("a", "b", None), (None, "a", "b"), (None, None, None)],
+        [("a|b", "a", "b"), ("a", "b", "a"), ("a", "a|b", "b"), ("b", "b", "a|b"), ("b", "a", "b")],
+        [("a", OTHER, "b"), ("b", "b", "a"), ("b", "a", "a"), (None, "b", "a|b"), ("a", "a|b", None)],
+    ],
+)
+@pytest.mark.parametrize("public", [0, 1])
+def test_rows_have_the_longest_path_that_was_found_and_no_other(found, public):
+    names = ("g", "h", "k")
+    keys = [Key(name, replace(WARD, column=name), None) for name in names]
+    if public:
+        keys[0] = replace(keys[0], values=("a", "b", "a|b", None))
+        found = [path for path in found if path[0] != OTHER]
+    stage = stage_of(((), (0,), (0, 1), (0, 1, 2)), tuple(keys))
+    sums = stage.cube_for([found]).sums
+    paths = [path for path in found if OTHER not in path[public:]]
+    known = {path[:length] for path in paths for length in range(public + 1, 4)}
+    for row in itertools.product(TEXTS, repeat=3):
+        if public and row[0] == OTHER:
+            continue
+        expected = tuple(
+            text if place < public or row[: place + 1] in known else OTHER for place, text in enumerate(row)
+        )
+        table = Reference({"visits": [{"id": 1, **dict(zip(names, row, strict=True))}]}, {"visits": "id"})
+        assert list(table.sums(sums)) == [expected]
+        # Nothing falls out of the tree, so no row is lost.
+        (axis,) = stage.cube_for([found]).strategy.question.workload.axes
+        assert expected in axis.leaves
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_a_rollup_that_finds_very_many_places_is_answered(engine):
+    many = 1200
+    rows = [(f"a{place}", f"b{place % 7}") for place in range(many) for _ in range(8)]
+    table = pa.table({"id": list(range(len(rows))), "a": [a for a, _ in rows], "b": [b for _, b in rows]})
+    data = dp.open({"people": table}, protect=dp.each("id", at_most=1), engine=engine)
+    session = dp.Session(data, limit=dp.Limit.filter(epsilon=300, delta=1e-2))
+    cube = session.sql("SELECT COUNT(*) AS n FROM people GROUP BY ROLLUP (a, b)", epsilon=200, delta=1e-3)
+    assert len(cube["a"]) > 1000
+    assert abs(cube.total.value - len(rows)) < 100
 
 
 def test_python_asks_the_same():

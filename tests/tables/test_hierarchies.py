@@ -123,6 +123,28 @@ def test_columns_of_another_type_and_stated_values_are_left_alone():
     assert leaves(session_of(stated).sql(BY_LEVELS, rho=1)) == {path for path in TREE if path[0] == "N"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [(int, dp.column(values=[0, 1])), (str, dp.column(values=["0", "1"])), (str, dp.column(values=["x"]))],
+    ids=["numbers", "texts", "no common value"],
+)
+def test_a_hierarchy_of_another_type_or_without_a_common_value_is_none(kind, column):
+    places = {"region": [str(at) if kind is int else at for at in (0, 1)], "town": ["a", "b"]}
+    if column.values == ("x",):
+        places["region"] = ["0", "1"]
+    rows = {"id": list(range(100)), "region": [kind(at % 2) for at in range(100)], "town": ["a", "b"] * 50}
+    data = dp.open(
+        {"people": pa.table(rows)},
+        protect=dp.each("id", at_most=1),
+        public={"places": pa.table(places)},
+        columns={"region": column, "town": dp.column(values=["a", "b"])},
+        hierarchies={"places": ["region", "town"]},
+    )
+    cube = session_of(data).sql("SELECT COUNT(*) AS n FROM people GROUP BY ROLLUP (region, town)", rho=2)
+    assert not cube.cube_tables.shape.axes
+    assert [row["region"] for row in cube["region"]] == list(column.values)
+
+
 def test_a_file_declares_it(tmp_path):
     from pyarrow import parquet
 

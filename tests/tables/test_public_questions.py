@@ -135,6 +135,21 @@ REACHING = [
 ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT current_setting('secret_directory') FROM wards",
+        "SELECT system.main.\"Current_Setting\"('allowed_paths') FROM wards",
+        "SELECT value FROM pg_settings, wards WHERE EXISTS (WITH pg_settings AS (SELECT 1) SELECT * FROM pg_settings)",
+    ],
+)
+def test_settings_of_the_machine_are_not_shown(text):
+    with pytest.raises(DiscreetError) as refused:
+        session_of(opened("duckdb")).sql(text)
+    assert refused.value.spent == "nothing"
+    assert "public tables cannot be run" not in refused.value.what
+
+
 @pytest.mark.parametrize("text", REACHING)
 def test_nothing_but_public_tables_can_be_reached(text):
     VISITS_ROWS = VISITS  # noqa: F841 - a variable that DuckDB could find

@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -76,6 +77,7 @@ class Asking:
         self.config, self.store, self.people, self.metrics = config, store, people, metrics
         self.datasets: dict[str, Hosted] = {}
         self.is_stopping = False
+        self._one_look = asyncio.Lock()
         self._under_way = QuestionsUnderWay(config.showing, store, metrics)
         # Previews have threads of their own, so that a slow one keeps no request waiting.
         self._previews = ThreadPoolExecutor(2, thread_name_prefix="preview")
@@ -174,13 +176,15 @@ class Asking:
             if self.is_stopping:
                 raise refuse("stopping", retry=RETRY)
             probe = partial(self._look, caller, hosted, bodies, names, batch=batch)
-            outcome = await self._under_way.in_thread(probe)
-            if isinstance(outcome, QuestionOutcome):
-                return outcome
-            question = self._same_question(hosted, caller, bodies, names)
-            if question is None:
-                question = SubmittedQuestion(caller.person.id, outcome, names)
-                self._under_way.add(hosted, question)
+            # What a token may still spend must not change between a look and the line.
+            async with nullcontext() if caller.most is None else self._one_look:
+                outcome = await self._under_way.in_thread(probe)
+                if isinstance(outcome, QuestionOutcome):
+                    return outcome
+                question = self._same_question(hosted, caller, bodies, names)
+                if question is None:
+                    question = SubmittedQuestion(caller.person.id, outcome, names)
+                    self._under_way.add(hosted, question)
         return self._with_position(hosted, question, await question.result(wait))
 
     def _look(
@@ -213,8 +217,7 @@ class Asking:
                 return QuestionOutcome("not drawn", error=failure)
             if failure.code != "DP803":
                 raise
-            self._check_permits(caller, hosted, session, bodies)
-            return order
+            return replace(order, epsilon=self._check_permits(caller, hosted, session, bodies))
         except DiscreetError as refusal:
             if not any(True for key in names for _ in paid_steps(hosted, key)):
                 raise
@@ -223,10 +226,12 @@ class Asking:
 
     def _check_permits(
         self, caller: Caller, hosted: Hosted, session: Session, bodies: Mapping[str, QuestionBody]
-    ) -> None:
-        """Refuse what the curator has switched off, or what a token may not spend in a day."""
+    ) -> float:
+        """Refuse what the curator has switched off, or what a token may not spend in a day; the ε
+        that the questions may cost, if it matters.
+        """
         if hosted.settings.gaussian and caller.most is None:
-            return
+            return 0.0
         costs = []
         for body in bodies.values():
             preview = session.preview(body.sql, parameters=tuple(body.parameters), **body.cost)
@@ -235,14 +240,16 @@ class Asking:
             costs.append(preview.cost.epsilon(delta=1e-6))
         if caller.most is not None and self._spent_today(caller, hosted) + sum(costs) > caller.most:
             raise refuse("daily")
+        return sum(costs)
 
     def _spent_today(self, caller: Caller, hosted: Hosted) -> float:
-        today = self.store.now()[:10]
-        own = self.records(caller, hosted)
-        return sum(
+        """What the caller has spent today, and may spend with questions that are on their way."""
+        today, under_way = self.store.now()[:10], self._under_way.questions(hosted.name, caller.person.id)
+        counted = {key for question in under_way if question.order.epsilon for key in question.names.values()}
+        return sum(question.order.epsilon for question in under_way) + sum(
             epsilon_of(record.guarantee)
-            for record in own
-            if record.time.startswith(today) and record.guarantee
+            for record in self.records(caller, hosted)
+            if record.time.startswith(today) and record.guarantee and record.key not in counted
         )
 
     def _same_question(

@@ -37,13 +37,10 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE tokens (hash TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, name TEXT NOT NULL,
         scopes TEXT NOT NULL, made TEXT NOT NULL, expires TEXT NOT NULL, used_on TEXT, revoked TEXT);
     CREATE TABLE links (hash TEXT PRIMARY KEY, person TEXT NOT NULL, expires TEXT NOT NULL, used TEXT);
-    CREATE TABLE sessions (hash TEXT PRIMARY KEY, person TEXT NOT NULL, made TEXT NOT NULL, seen TEXT NOT NULL,
-        expires TEXT NOT NULL);
+    CREATE TABLE sessions (hash TEXT PRIMARY KEY, person TEXT NOT NULL, token TEXT, made TEXT NOT NULL,
+        seen TEXT NOT NULL, expires TEXT NOT NULL);
     CREATE TABLE descriptions (dataset TEXT NOT NULL, version INTEGER NOT NULL, toml TEXT NOT NULL,
         sha256 TEXT NOT NULL, saved_by TEXT, time TEXT NOT NULL, PRIMARY KEY (dataset, version));
-    CREATE TABLE drafts (id TEXT PRIMARY KEY, dataset TEXT NOT NULL, person TEXT NOT NULL, title TEXT NOT NULL,
-        body TEXT NOT NULL, sha256 TEXT NOT NULL, state TEXT NOT NULL, approved_sha256 TEXT, decided_by TEXT,
-        reason TEXT, published_as TEXT UNIQUE, changed TEXT NOT NULL);
     CREATE TABLE anchors (dataset TEXT NOT NULL, number INTEGER NOT NULL, hash TEXT NOT NULL, time TEXT NOT NULL,
         PRIMARY KEY (dataset, number));
     CREATE TABLE events (number INTEGER PRIMARY KEY, time TEXT NOT NULL, person TEXT, dataset TEXT,

@@ -139,6 +139,15 @@ class QuestionsUnderWay:
         """The question with these keys, if it is on its way."""
         return self._questions.get((dataset, keys))
 
+    def questions(self, dataset: str, person: str) -> list[SubmittedQuestion]:
+        """The questions of a person that are on their way in a data set."""
+        under_way = list(self._questions.items())
+        return [
+            question
+            for (name, _), question in under_way
+            if name == dataset and question.person == person and not question.is_over
+        ]
+
     def add(self, hosted: Hosted, question: SubmittedQuestion) -> None:
         """Line a question up; refused if too many wait."""
         self._lines[hosted.name].join(question)

@@ -42,13 +42,17 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class EngineOrder:
-    """Questions for an engine, by their keys in the ledger: SQL, cost and parameters; and who pays."""
+    """Questions for an engine, by their keys in the ledger: SQL, cost and parameters; and who pays.
+
+    `epsilon` is what they may cost at δ = 1e-6, where a token limits what is spent in a day.
+    """
 
     questions: Mapping[str, tuple[str, Mapping[str, Any], tuple[Any, ...]]]
     seat: str | None
     project: str | None = None
     purpose: str | None = None
     batch: bool = False
+    epsilon: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 **Guarantee.** A request under another host name is refused, so that a page elsewhere cannot reach a
 server on this machine. A body that is too large or too slow is cut off. Every response forbids
 scripts, frames and requests that are not this server's, and is stored by nobody, but for static
-files and published releases. This is plain ASGI, so streams pass through it.
+files. This is plain ASGI, so streams pass through it.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ class RequestGuard:
         }
         present = {name.lower() for name, _ in message["headers"]}
         if b"cache-control" not in present:
-            path = scope["path"]
-            cached = path.startswith("/public/") and message["status"] == 200
-            headers["Cache-Control"] = "public, max-age=300" if cached else "no-store"
+            headers["Cache-Control"] = "no-store"
         if self._config.tls_cert:
             headers["Strict-Transport-Security"] = "max-age=31536000"
         encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -3,9 +3,10 @@
 their session.
 
 **Guarantee.** A link works once. A session id is new at each sign-in, random, and stored only as a
-keyed hash. What does not let somebody in is refused in one text, whatever is wrong with it. A form
-is taken only from a page of this server: the browser says that the request comes from here, and the
-form token follows from the session and the secret of the server.
+keyed hash. A session that a token began may do what the token may, and ends with it. What does not
+let somebody in is refused in one text, whatever is wrong with it. A form is taken only from a page
+of this server: the browser says that the request comes from here, and the form token follows from
+the session and the secret of the server.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SignIn:
         person = self._link_person(secret) if row is None else self._store.person(row.person)
         if person is None:
             raise self._refusal()
-        return self.begin(person)
+        return self.begin(person, None if row is None else row.id)
 
     def use_link(self, link: str, address: str) -> Person:
         """Whom a one-time link lets in; it is used up."""
@@ -68,10 +69,10 @@ class SignIn:
         self._store.log("sign-in refused")
         return refuse("not signed in")
 
-    def begin(self, person: Person) -> str:
-        """A new session id for a person whose identity was checked."""
+    def begin(self, person: Person, token: str | None = None) -> str:
+        """A new session id for a person whose identity was checked, by a token of that id if any."""
         session = new_token()
-        self._store.add_session(self._keyring.hash_of("session", session), person.id)
+        self._store.add_session(self._keyring.hash_of("session", session), person.id, token)
         self._metrics.count("sign_ins", outcome="done")
         self._store.log("signed in", person.id)
         return session
@@ -80,8 +81,8 @@ class SignIn:
         """Whose session it is; None if it is over or unknown."""
         if not session or not looks_like_token(session):
             return None
-        person = self._store.session(self._keyring.hash_of("session", session))
-        return None if person is None else self._people.caller_of(person)
+        found = self._store.session(self._keyring.hash_of("session", session))
+        return None if found is None else self._people.caller_of(*found)
 
     def end(self, session: str) -> None:
         """Sign out."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server remembers besides its ledgers: people, roles, seats, tokens, sessions, drafts,
-anchors and the access log.
+"""What a server remembers besides its ledgers: people, roles, seats, tokens, sessions, anchors
+and the access log.
 
 **Guarantee.** Nothing here was computed from rows: answers are in ledgers only. Of tokens, links
 and sessions there are keyed hashes only (`tokens.py`). The access log is append-only and chained by
@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from discreet.server.config import ROLES
 from discreet.server.database import Cell, Database
 
-__all__ = ["AccessEvent", "Caller", "DraftRow", "Person", "Seat", "ServerStore", "TokenRow"]
+__all__ = ["AccessEvent", "Caller", "Person", "Seat", "ServerStore", "TokenRow"]
 
 _NOTHING = "0" * 64
 #: Sessions end after this without a request, and after this in any case.
@@ -67,26 +67,6 @@ class AccessEvent:
     dataset: str | None
     what: str
     about: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class DraftRow:
-    """Tables that are to be released together: `state` is draft, submitted, approved, rejected,
-    drawn, published or withdrawn.
-    """
-
-    id: str
-    dataset: str
-    person: str
-    title: str
-    body: str
-    sha256: str
-    state: str
-    approved_sha256: str | None
-    decided_by: str | None
-    reason: str | None
-    published_as: str | None
-    changed: str
 
 
 @dataclass(frozen=True)
@@ -270,10 +250,13 @@ class ServerStore:
         rows = self._run(f"SELECT {_TOKEN_FIELDS} FROM tokens WHERE person = ? ORDER BY made, id", (person,))
         return [_token(row) for row in rows]
 
-    def is_good(self, identity: str) -> bool:
-        """Whether the token of that id is neither over nor revoked."""
-        statement = "SELECT 1 FROM tokens WHERE id = ? AND revoked IS NULL AND expires > ?"
-        return bool(self._run(statement, (identity, self.now())))
+    def token_of_id(self, identity: str) -> TokenRow | None:
+        """The token of that id, if it is neither over nor revoked."""
+        rows = self._run(
+            f"SELECT {_TOKEN_FIELDS} FROM tokens WHERE id = ? AND revoked IS NULL AND expires > ?",
+            (identity, self.now()),
+        )
+        return _token(rows[0]) if rows else None
 
     def revoke_token(self, identity: str, person: str) -> bool:
         """End a token of a person; whether there was one."""
@@ -297,69 +280,33 @@ class ServerStore:
             self._run("UPDATE links SET used = ? WHERE hash = ? AND used IS NULL", (self.now(), digest))
         return self.person(str(rows[0][0])) if rows else None
 
-    def add_session(self, digest: str, person: str) -> None:
-        """Remember a session of a browser by the hash of its id."""
+    def add_session(self, digest: str, person: str, token: str | None = None) -> None:
+        """Remember a session of a browser by the hash of its id, and the id of the token that began
+        it.
+        """
         now = self._clock()
         self._run("DELETE FROM sessions WHERE expires < ?", (_text(now),))
-        values = (digest, person, _text(now), _text(now), _text(now + LONGEST))
-        self._run("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", values)
+        values = (digest, person, token, _text(now), _text(now), _text(now + LONGEST))
+        self._run("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
 
-    def session(self, digest: str) -> Person | None:
-        """Whose session it is, if it is not over."""
+    def session(self, digest: str) -> tuple[Person, str | None] | None:
+        """Whose session it is, if it is not over, and the id of the token that began it."""
         rows = self._run(
-            "SELECT person, seen FROM sessions WHERE hash = ? AND expires > ? AND seen > ?",
+            "SELECT person, seen, token FROM sessions WHERE hash = ? AND expires > ? AND seen > ?",
             (digest, self.now(), _text(self._clock() - IDLE)),
         )
         if not rows:
             return None
-        identity, seen = map(str, rows[0])
+        identity, seen = map(str, rows[0][:2])
         # A minute is fine enough, and a write for every request is not.
         if seen[:16] != self.now()[:16]:
             self._run("UPDATE sessions SET seen = ? WHERE hash = ?", (self.now(), digest))
-        return self.person(identity)
+        person = self.person(identity)
+        return None if person is None else (person, _or_none(rows[0][2]))
 
     def end_session(self, digest: str) -> None:
         """Sign out."""
         self._run("DELETE FROM sessions WHERE hash = ?", (digest,))
-
-    # --- drafts -----------------------------------------------------------------------------------
-
-    def save_draft(self, draft: DraftRow, expected: Sequence[str] | None = None) -> bool:
-        """Write a draft; with `expected`, only if its state is one of these now. Whether it was
-        written.
-        """
-        with self._database.alone():
-            before = self.draft(draft.id)
-            if expected is not None and (before is None or before.state not in expected):
-                return False
-            self._run("DELETE FROM drafts WHERE id = ?", (draft.id,))
-            marks = ", ".join("?" * 12)
-            self._run(f"INSERT INTO drafts ({_DRAFT}) VALUES ({marks})", tuple(vars(draft).values()))
-        return True
-
-    def draft(self, identity: str) -> DraftRow | None:
-        """The draft of that id."""
-        rows = self._run(f"SELECT {_DRAFT} FROM drafts WHERE id = ?", (identity,))
-        return DraftRow(*rows[0]) if rows else None  # type: ignore[arg-type]  # as it was written
-
-    def drafts(self, dataset: str) -> list[DraftRow]:
-        """The drafts of a data set, the last that was changed first."""
-        rows = self._run(
-            f"SELECT {_DRAFT} FROM drafts WHERE dataset = ? ORDER BY changed DESC, id", (dataset,)
-        )
-        return [DraftRow(*row) for row in rows]  # type: ignore[arg-type]
-
-    def publication(self, name: str) -> DraftRow | None:
-        """The release that was published under a name."""
-        rows = self._run(f"SELECT {_DRAFT} FROM drafts WHERE published_as = ?", (name,))
-        return DraftRow(*rows[0]) if rows else None  # type: ignore[arg-type]
-
-    def publications(self) -> list[DraftRow]:
-        """Every release that was published, the newest first."""
-        rows = self._run(
-            f"SELECT {_DRAFT} FROM drafts WHERE published_as IS NOT NULL ORDER BY changed DESC, id"
-        )
-        return [DraftRow(*row) for row in rows]  # type: ignore[arg-type]
 
     # --- descriptions and anchors -----------------------------------------------------------------
 
@@ -444,7 +391,6 @@ class ServerStore:
 
 
 _TOKEN_FIELDS = "id, person, name, scopes, made, expires, used_on, revoked"  # noqa: S105 - names of columns
-_DRAFT = "id, dataset, person, title, body, sha256, state, approved_sha256, decided_by, reason, published_as, changed"
 
 
 def _token(row: tuple[Cell, ...]) -> TokenRow:

@@ -29,16 +29,8 @@ class HomePages:
         self._pages = pages
 
     async def home(self, request: Request) -> Response:
-        """The data sets of whoever looks, and the releases for everybody."""
+        """The data sets of whoever looks."""
         caller = self._pages.visitor(request)
-        published = [
-            {
-                "path": f"/public/{quote(str(row.published_as))}",
-                "title": row.title,
-                "published": row.changed[:10],
-            }
-            for row in self._pages.store.publications()
-        ]
         datasets = [] if caller is None else [
             {
                 "name": hosted.name,
@@ -49,7 +41,7 @@ class HomePages:
             for hosted in self._pages.asking.datasets.values()
             if caller.roles.get(hosted.name)
         ]  # fmt: skip
-        return self._pages.show(request, "home.html", datasets=datasets, releases=published)
+        return self._pages.show(request, "home.html", datasets=datasets)
 
     async def dataset(self, request: Request) -> Response:
         """A data set in plain words."""

@@ -22,11 +22,11 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", tags=["health"])
 async def readyz(services: ServicesOf) -> Response:
-    """Data sets are open, and questions are taken.
-
-    Whether an engine runs is not told: rows may have ended it, and its next question starts another.
-    """
-    ready = bool(services.asking.datasets) and not services.asking.is_stopping
+    """Questions are taken."""
+    asking = services.asking
+    ready = bool(asking.datasets) and not asking.is_stopping
+    # An engine that was ended is started by the next question. When one ends may depend on rows, so
+    # it is not told here, before the tick; nor are the names of data sets, as this needs no token.
     return JSONResponse({"state": "ready" if ready else "not ready"}, 200 if ready else 503)
 
 

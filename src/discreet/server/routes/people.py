@@ -104,6 +104,9 @@ def make_token(body: NewTokenBody, caller: CallerOf, services: ServicesOf) -> To
     most = min((each for each in (body.most, caller.most) if each is not None), default=None)
     if body.dataset is None and len(caller.roles) == 1:
         body = body.model_copy(update={"dataset": next(iter(caller.roles))})
+    if body.dataset is not None and body.dataset not in caller.roles:
+        # The asking token may be for one data set, and its owner have roles in others.
+        raise refuse("not found")
     scopes: dict[str, object] = {"roles": sorted(own & set(kept))}
     scopes |= {} if body.dataset is None else {"dataset": body.dataset}
     scopes |= {} if most is None else {"most": most}

@@ -35,6 +35,8 @@ _SANDBOX = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "memory_limit": "2GB",
+    # Nothing is spilled to disk.
+    "temp_directory": "",
 }
 #: The one function of our SQL that DuckDB lacks.
 _CLAMP = "CREATE MACRO clamp(x, low, high) AS greatest(least(x, high), low)"

@@ -30,7 +30,8 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.algebra.engine import Engine
-from discreet.tables.algebra.expr import Case, Constant, Expr, Logic
+from discreet.tables.algebra.expr import Case, Constant, Expr, IsNull, Logic
+from discreet.tables.algebra.strings import Joined
 from discreet.tables.algebra.sums import GroupKey, sorted_groups
 from discreet.tables.algebra.types import TEXT, Type
 from discreet.tables.answer.answer import Noisy
@@ -49,6 +50,8 @@ OTHER = "(other)"
 _SELECTION = 0.1
 #: Previews show margins of error for so many values of a private key.
 _EXAMPLES = 10
+#: It stands between the texts of a path.
+_SEPARATOR = "|"
 #: Rows of all tables, with those that follow from them.
 _MOST_ROWS = 10**6
 
@@ -254,7 +257,7 @@ def _tree_question(question: Question, paths: Sequence[GroupKey]) -> Question:
     ]
     leaves = sorted_groups({*prefixes[-1], *_paths_to_others(prefixes, public, len(keys))})
     mapped = tuple(
-        key if place < public else replace(key, of=_found_below(keys, prefixes[place]), values=())
+        key if place < public else replace(key, of=_found_below(keys, prefixes[place], public), values=())
         for place, key in enumerate(keys)
     )
     named = tuple(
@@ -280,20 +283,49 @@ def _paths_to_others(
             yield (*prefix, *(OTHER,) * (depth - length))
 
 
-def _found_below(keys: Sequence[Key], prefixes: dict[tuple[Any, ...], None]) -> Expr:
+def _found_below(keys: Sequence[Key], prefixes: dict[tuple[Any, ...], None], public: int) -> Expr:
     """The last of some keys, or "(other)" where it is not found below those before."""
     last = len(next(iter(prefixes), ())) - 1
     if last < 0:
         return Constant(OTHER, Type(TEXT))
-    below: dict[tuple[Any, ...], list[Any]] = {}
+    alike: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for path in prefixes:
-        below.setdefault(path[:-1], []).append(path[-1])
-    conditions: list[Expr] = []
-    for above, values in below.items():
-        parts: list[Expr] = [is_one_of(key.of, [part]) for key, part in zip(keys, above, strict=False)]
-        conditions.append(_all([*parts, is_one_of(keys[last].of, values)]))
-    is_found = conditions[0] if len(conditions) == 1 else Logic("or", tuple(conditions))
-    return _kept_or_other(keys[last].of, is_found)
+        texts = path[public:]
+        # Joined texts tell found paths apart from all others if no found text has the separator.
+        is_plain = not any(_SEPARATOR in text for text in texts if text is not None)
+        kind = tuple(text is None for text in texts) if is_plain else texts
+        alike.setdefault((path[:public], kind), []).append(texts)
+    conditions = [_has_path(keys, above, paths) for (above, _), paths in alike.items()]
+    return _kept_or_other(keys[last].of, _any(conditions))
+
+
+def _has_path(keys: Sequence[Key], above: tuple[Any, ...], paths: Sequence[tuple[Any, ...]]) -> Expr:
+    """Whether public keys have these values, and private ones one of some paths, which are NULL in
+    the same places.
+
+    One look-up of joined texts serves all paths, because a condition for each takes minutes.
+    """
+    own = keys[len(above) : len(above) + len(paths[0])]
+    parts: list[Expr] = [is_one_of(key.of, [value]) for key, value in zip(keys, above, strict=False)]
+    parts += [IsNull(key.of) for key, text in zip(own, paths[0], strict=True) if text is None]
+    named = [key.of for key, text in zip(own, paths[0], strict=True) if text is not None]
+    if len(paths) == 1:
+        texts = [text for text in paths[0] if text is not None]
+        parts += [is_one_of(of, [text]) for of, text in zip(named, texts, strict=True)]
+    elif named:
+        between = Constant(_SEPARATOR, Type(TEXT))
+        items = [item for of in named for item in (between, of)][1:]
+        joined = [_SEPARATOR.join(text for text in path if text is not None) for path in paths]
+        parts.append(is_one_of(Joined(tuple(items)) if len(items) > 1 else items[0], joined))
+    return _all(parts)
+
+
+def _any(conditions: Sequence[Expr]) -> Expr:
+    """OR of ORs of halves, because engines refuse deep expressions, and chains are deep."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return Logic("or", (_any(conditions[:middle]), _any(conditions[middle:])))
 
 
 def _all(conditions: Sequence[Expr]) -> Expr:

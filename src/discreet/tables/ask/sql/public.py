@@ -20,6 +20,13 @@ from discreet.tables.ask.start import Dataset
 __all__ = ["PublicQuestion", "public_question"]
 
 
+#: Functions that would show paths of the machine on which a question runs.
+_SETTINGS = {"current_setting"}
+#: How the names of DuckDB's own tables begin, of which some show the same. A query of WITH hides
+#: them in its own scope only.
+_OWN_TABLES = ("duckdb_", "pg_", "pragma_", "sqlite_")
+
+
 @dataclass(frozen=True)
 class PublicQuestion:
     """The text of a question, and the public tables that it names."""
@@ -44,7 +51,10 @@ def public_question(text: object, dataset: Dataset, parameters: object = ()) -> 
 def public_tables(select: exp.Select, dataset: Dataset) -> tuple[str, ...]:
     """The tables that a statement names, if all of them are public; none otherwise."""
     named = {query.alias.casefold() for query in select.find_all(exp.CTE)}
+    named = {name for name in named if not name.startswith(_OWN_TABLES)}
     public = [name for name, table in dataset.tables.items() if not table.private]
+    if any(node.name.casefold() in _SETTINGS for node in select.find_all(exp.Func)):
+        return ()
     tables = set()
     for node in select.find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier) or node.args.get("db"):

@@ -47,6 +47,7 @@ from discreet.tables.ask.sql.short_forms import write_out
 from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.ask.sql.views import view_queries
 from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Table
 
 __all__ = ["question"]
 
@@ -215,13 +216,13 @@ def _axes(
 
 
 def _is_hierarchy(nodes: Sequence[exp.Expression], rows: SelectedRows) -> bool:
-    """Whether the values of keys are known jointly, as rows of a public table."""
+    """Whether the values of keys are known jointly, as rows of a public table; no row says nothing."""
     try:
         several = tuple(key(node, str(at), rows) for at, node in enumerate(nodes))
     except RefusedQuestion:
         return False
     known = all(each.values is not None for each in several)
-    return known and combinations(_looked_up(several, rows), rows) is not None
+    return known and bool(combinations(_looked_up(several, rows), rows))
 
 
 def _looked_up(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[Key, ...]:
@@ -249,9 +250,17 @@ def _places_in_hierarchies(keys: tuple[Key, ...], rows: SelectedRows) -> dict[tu
     if len(reads) < len(keys) or not all(tables[read.table].private for read in reads):
         return {}
     for table in tables.values():
-        if {read.column for read in reads} <= {*table.hierarchy}:
+        if all(_is_place(read, tables[read.table], table) for read in reads):
             return {(read.table, read.column): replace(read, table=table.name) for read in reads}
     return {}
+
+
+def _is_place(read: Read, own: Table, places: Table) -> bool:
+    """Whether a column is a level of a hierarchy: by its name and by its type."""
+    column, level = own.columns.get(read.column), places.columns.get(read.column)
+    if read.column not in places.hierarchy or column is None or level is None:
+        return False
+    return column.kind == level.kind
 
 
 def _leaves(kind: str, keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...]:
