@@ -112,6 +112,7 @@ EXTRAS = {
     "starlette": "server",
     "uvicorn": "server",
     "jinja2": "server",
+    "python_multipart": "server",
     "httpx": "client",
     "matplotlib": "plot",
     "openpyxl": "excel",

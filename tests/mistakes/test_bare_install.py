@@ -100,6 +100,10 @@ NEEDS = {
     "command('statement', 'old.ledger', '--data', 'visits.toml')": "tables",
     "command('budget', '--ledger', 'postgresql://127.0.0.1:1/x')": "postgres",
     "command('account', 'gaussian(1)', '--plot', 'a.png')": "plot",
+    "command('serve', 'visits.toml')": "tables",
+    "command('serve', 'check', 'visits.toml')": "tables",
+    "command('people', 'list', 'visits.toml')": "tables",
+    "command('login', 'http://127.0.0.1:1/d/visits')": "tables",
 }
 #: What works with nothing but the core.
 WORKS = [
@@ -126,7 +130,7 @@ WORKS = [
 ]
 NOWHERE = "dp.open('nowhere.parquet', WHOM)"
 #: Names of the façade that need an extra by themselves.
-NAMES = {"col": "tables"}
+NAMES = {"col": "tables", "connect": "tables"}
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +216,7 @@ def test_the_extras_are_those_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     assert set(EXTRAS.values()) <= set(extras)
-    called = {"scikit-learn": "sklearn"}
+    called = {"scikit-learn": "sklearn", "python-multipart": "python_multipart"}
     for extra, libraries in extras.items():
         if extra in {"all", "dev"}:
             continue

@@ -66,6 +66,15 @@ CALLS = {
     ("statement", "of"): ("visits.ledger",),
     ("statement", "verify"): ("statement.html", "visits.ledger"),
     ("statement",): ("visits.ledger",),
+    # A server that starts does not end: these are refused for their settings, whatever the options.
+    ("serve", "of"): ("nowhere.toml",),
+    ("serve", "check"): ("nowhere.toml",),
+    ("serve", "backup"): ("nowhere.toml", "copies"),
+    ("serve",): (),
+    ("people", "add"): ("nowhere.toml", "ana", "--dataset", "visits"),
+    ("people", "list"): ("nowhere.toml",),
+    ("people",): (),
+    ("login",): ("nowhere",),
     ("account", "dpsgd"): (
         "--n",
         "1000",

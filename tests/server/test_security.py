@@ -119,7 +119,7 @@ def test_a_body_that_is_too_large_is_cut_off(running):
 
 @pytest.mark.parametrize(
     "path",
-    ["/../etc/passwd", f"{BASE}/questions/..%2F..", "/static/../server.db", "//v1"],
+    ["/../etc/passwd", f"{BASE}/questions/..%2F..", "/static/../server.db"],
 )
 def test_a_path_leads_nowhere_else(running, path):
     with running.client("ana") as client:

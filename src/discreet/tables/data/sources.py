@@ -18,6 +18,7 @@ programs: their author answers for what they do with a row.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +91,8 @@ def find(source: object, table: str = "") -> TableSource:
 
 
 def _file(path: Path, table: str) -> TableSource:
-    if path.is_dir():
+    # A name that is no path at all is refused by `first_file`; Path.is_dir would raise on some.
+    if os.path.isdir(path):  # noqa: PTH112
         refuse_versions([path])
     first = first_file(path)
     refuse_versions(files(path))
