@@ -11,6 +11,8 @@ import stat
 from functools import partial
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DiscreetError
@@ -156,6 +158,20 @@ def test_what_a_token_may_spend_in_a_day_and_gaussian_noise_are_limited(tmp_path
         gaussian = running.ask("ana", "g", epsilon=None, rho=0.001)
         assert (gaussian.status_code, gaussian.json()["code"]) == (403, "DP853")
         assert running.charges == 2
+
+
+def test_a_question_about_public_tables_is_free_for_a_token_with_a_limit(tmp_path):
+    place = write_visits(tmp_path)
+    pq.write_table(pa.table({"ward": ["A", "B"], "beds": [10, 20]}), tmp_path / "wards.parquet")
+    with place.open("a", encoding="utf-8") as file:
+        file.write('[public.wards]\nsource = "wards.parquet"\n')
+    with serving(config_for(tmp_path, place, hosted={"gaussian": False})) as running:
+        running.add("lea", "analyst", seat="seat 3", most=0.25)
+        asked = running.ask("lea", "beds", "SELECT SUM(beds) AS beds FROM wards", epsilon=None)
+        assert asked.status_code == 200, asked.text
+        assert "30" in asked.text
+        assert asked.json()["paid"] is False
+        assert running.charges == 0
 
 
 def test_questions_on_their_way_count_towards_what_a_token_may_spend_in_a_day(running):

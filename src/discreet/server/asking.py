@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from discreet.errors import DiscreetError, EngineFailed
+from discreet.extras import naming_extras
 from discreet.ledger import Budget
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.ledger.turn import key_reused_error
@@ -232,8 +233,12 @@ class Asking:
         """
         if hosted.settings.gaussian and caller.most is None:
             return 0.0
+        with naming_extras():
+            from discreet.tables.ask.sql.public import public_question
         costs = []
         for body in bodies.values():
+            if public_question(body.sql, hosted.data, tuple(body.parameters)) is not None:
+                continue
             preview = session.preview(body.sql, parameters=tuple(body.parameters), **body.cost)
             if not hosted.settings.gaussian and any(map(_closes_pure_track, preview.notes)):
                 raise refuse("gaussian")
