@@ -100,9 +100,9 @@ NEEDS = {
     "command('statement', 'old.ledger', '--data', 'visits.toml')": "tables",
     "command('budget', '--ledger', 'postgresql://127.0.0.1:1/x')": "postgres",
     "command('account', 'gaussian(1)', '--plot', 'a.png')": "plot",
-    "command('serve', 'visits.toml')": "tables",
-    "command('serve', 'check', 'visits.toml')": "tables",
-    "command('people', 'list', 'visits.toml')": "tables",
+    "command('serve', 'visits.toml')": "server",
+    "command('serve', 'check', 'visits.toml')": "server",
+    "command('people', 'list', 'visits.toml')": "server",
     "command('login', 'http://127.0.0.1:1/d/visits')": "tables",
 }
 #: What works with nothing but the core.

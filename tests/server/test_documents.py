@@ -23,7 +23,7 @@ def test_the_reference_is_that_of_the_routes():
 
 
 def test_the_settings_of_the_page_are_read(tmp_path):
-    (text,) = files(read(DOCS / "how-to" / "run-a-server.md")).values()
+    text = files(read(DOCS / "how-to" / "run-a-server.md"))["serve.toml"]
     (tmp_path / "serve.toml").write_text(text, encoding="utf-8")
     config = read_config(tmp_path / "serve.toml")
     assert (config.datasets[0].seats, config.engine.memory, config.showing.tick) == (20, 4 * 2**30, 0.25)

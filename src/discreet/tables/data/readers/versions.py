@@ -8,6 +8,7 @@ pattern would count people who were deleted, and others several times.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,8 +30,19 @@ def refuse_versions(paths: Iterable[Path]) -> None:
                 break
             seen.add(folder)
             for kind, (log, pattern) in _LOGS.items():
-                if any((folder / log).glob(pattern)):
+                if _has_log(folder / log, pattern):
                     raise _version_error(folder, kind)
+
+
+def _has_log(place: Path, pattern: str) -> bool:
+    """Whether a folder is such a log. One that may not be read is taken for one."""
+    # Path.is_dir would raise where the folder above may not be searched; what is in it cannot be read either.
+    if not os.path.isdir(place):  # noqa: PTH112
+        return False
+    try:
+        return any(place.glob(pattern))
+    except PermissionError:
+        return True
 
 
 def _version_error(folder: Path, kind: str) -> EngineFailed:
