@@ -82,7 +82,7 @@ print(Path(dp.__file__).parent / "data" / "adult.parquet")
 """
 
 #: The names of the façade that need an extra by themselves.
-NEED_AN_EXTRA = ("col",)
+NEED_AN_EXTRA = ("col", "connect")
 
 REFUSED = """
 import sys
